@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REGION_REGION_H
+#define REGION_REGION_H
+
+/* One Region's node as a state machine: requests, peers' messages, completed reads and writes and
+ * the passing of time go in; reads, batches, replies and messages come out. No socket, file, clock
+ * or thread: under libuv the driver performs the effects, in the simulator the simulator does, and
+ * both run this object code.
+ *
+ * Order: PERSIST effects are numbered 1, 2, 3, ... and take effect in that order; all other effects
+ * may be performed in any order. A REPLY, SEND or CALL_REPLY that tells of a write is emitted by
+ * the step that takes its PERSISTED, never before. A crash may drop any effect and loses the
+ * batches that were not durable; restart is region_new and REGION_START on what the store then
+ * holds. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conflict/base/bytes.h"
+#include "conflict/base/trace.h"
+#include "conflict/hlc.h"
+#include "conflict/ledger.h"
+#include "region/core/op.h"
+#include "region/core/store.h"
+#include "region/core/table.h"
+#include "replicator/replicator.h"
+
+struct region;
+
+struct region_config {
+    uint16_t region;        /* this one */
+    uint16_t peers[VV_MAX]; /* every other Region of the cluster */
+    uint32_t peer_count;
+    uint64_t seed; /* of its generator: identifiers, jitter */
+    enum hlc_mode clock_mode;
+    uint64_t clock_ahead_ms_max;       /* hlc.h; 500 */
+    uint32_t partitions_per_table;     /* 4 */
+    uint32_t tables_max;               /* 2500 */
+    uint32_t operations_in_flight_max; /* beyond it, requests are throttled; 10000 */
+    uint64_t persist_bytes_max;        /* batches not yet durable, likewise; 64 MiB */
+    uint64_t call_timeout_ms;          /* control calls to peers; 2000 */
+    uint64_t ledger_rows_max;          /* the oldest lost writes are dropped beyond it; 100000 */
+    struct replicator_config replication;
+    struct trace trace;
+};
+
+enum region_input_kind {
+    REGION_START,          /* once, first: reads what is durable, then serves */
+    REGION_REQUEST,        /* op, token */
+    REGION_READ_DONE,      /* id, outcome, rows */
+    REGION_PERSISTED,      /* id: this batch and all before it are durable */
+    REGION_PERSIST_FAILED, /* id, outcome STORE_FULL: nothing of this batch, or of any that was
+                              emitted after it and before this input, was written */
+    REGION_PEER_UP,        /* peer, channel: a new stream, nothing sent on it yet */
+    REGION_PEER_DOWN,      /* peer, channel */
+    REGION_PEER_FRAME,     /* peer, channel, bytes: one message, whole */
+    REGION_CALL,           /* peer, token, bytes: a control call from a peer */
+    REGION_CALL_DONE,      /* id, bytes, or failed */
+    REGION_TIMEOUT         /* region_deadline has come */
+};
+
+/* The two streams of a pair of Regions: each Region opens the one that carries its own log. */
+enum region_channel { CHANNEL_OUTBOUND, CHANNEL_INBOUND };
+
+struct region_input {
+    enum region_input_kind kind;
+    uint64_t mono_ns; /* monotonic, for timers and lag */
+    uint64_t wall_ms; /* this Region's wall clock, its offset included */
+    uint64_t token;   /* REQUEST, CALL: the caller's, comes back in the reply */
+    uint64_t id;      /* READ_DONE, PERSISTED, PERSIST_FAILED, CALL_DONE: from the effect */
+    struct op *op;    /* REQUEST: lent until its REPLY */
+    uint16_t peer;
+    enum region_channel channel;
+    struct bytes bytes;            /* PEER_FRAME, CALL, CALL_DONE; borrowed for the step */
+    const struct store_rows *rows; /* READ_DONE; borrowed for the step */
+    enum store_outcome outcome;    /* READ_DONE, PERSIST_FAILED */
+    bool failed;                   /* CALL_DONE: no answer, for whatever reason */
+};
+
+enum region_effect_kind {
+    REGION_READ,       /* id, read */
+    REGION_PERSIST,    /* id, bytes: a store batch */
+    REGION_REPLY,      /* token, op: its result is filled; the op is the caller's again */
+    REGION_SEND,       /* peer, channel, bytes: one message */
+    REGION_CLOSE,      /* peer, channel, reason: the stream broke the rules */
+    REGION_CALL_PEER,  /* peer, id, bytes; CALL_DONE is due within call_timeout_ms */
+    REGION_CALL_REPLY, /* token, bytes */
+    REGION_READY       /* what was durable has been read: requests are served from now on */
+};
+
+struct region_effect {
+    enum region_effect_kind kind;
+    uint64_t token;
+    uint64_t id;
+    struct op *op;
+    struct store_read read;
+    uint16_t peer;
+    enum region_channel channel;
+    struct bytes bytes;
+    const char *reason;
+};
+
+struct region_output {
+    struct region_effect *at; /* with all they point to, borrowed until the next step */
+    uint32_t count;
+};
+
+struct region *region_new(const struct region_config *config);
+struct region *region_free(struct region *region);
+void region_step(struct region *region, const struct region_input *in, struct region_output *out);
+/* mono_ns by which a REGION_TIMEOUT is due; UINT64_MAX for never. */
+uint64_t region_deadline(const struct region *region);
+
+/* Reading of figures, between steps, for status and metrics. */
+uint32_t region_table_count(const struct region *region);
+const struct table *region_table_at(const struct region *region, uint32_t index);
+const struct table *region_table_find(const struct region *region, struct bytes name);
+/* Replication of one table to one peer; mono_ns is now. False when they are not joined. */
+bool region_lag(const struct region *region, const struct table *table, uint16_t peer,
+                uint64_t mono_ns, struct replication_lag *ret);
+
+struct region_counters {
+    uint64_t conflicts_concurrent, conflicts_late; /* ledger entries written here */
+    uint64_t ledger_rows;
+    uint64_t clock_ahead;
+    uint64_t batches, batch_bytes, batches_in_flight;
+    uint64_t operations_in_flight, throttled;
+    uint64_t applied_records, duplicate_records, dropped_records; /* from peers */
+};
+struct region_counters region_counters(const struct region *region);
+
+/* The ledger lives in the store: this gives the range to read (newest last), to be decoded with
+ * region_ledger_row. `after` is the last row's key of the page before, or empty. */
+void region_ledger_read(const struct region *region, struct bytes after, uint32_t rows_max,
+                        struct buf *scratch, struct store_read *ret);
+/* Views into the row. *ret_table is NULL when the table is gone. */
+bool region_ledger_row(const struct region *region, const struct store_row *row,
+                       const struct table **ret_table, struct bytes *ret_table_name,
+                       struct ledger_entry *ret);
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef REGION_PEERS_INTERNAL_H
+#define REGION_PEERS_INTERNAL_H
+
+/* What peers.c (streams, accepting, time) and peers_calls.c (control calls) share. */
+
+#include "conflict/base/list.h"
+#include "region/peers.h"
+
+#define PATH_REPLICATE "/tidemark.replication.v1.Replicator/Replicate"
+#define PATH_CONTROL "/tidemark.replication.v1.Replicator/Control"
+#define HEADER_REGION "tidemark-region"
+
+enum {
+    REOPEN_MS = 200, /* after a stream ended on a connection that is up */
+    CALLS_MAX = 256  /* control calls under way, in each direction */
+};
+
+struct stream {
+    struct peer *peer;
+    enum region_channel channel;
+    struct grpc_call *call; /* NULL: none */
+    uint64_t generation;    /* of the call */
+    bool known;             /* the core has been told of this generation */
+};
+
+struct peer {
+    struct peers *peers;
+    uint16_t region;
+    struct grpc_link *link;
+    bool link_up;
+    uint64_t reopen_ns; /* when to open the outbound stream; UINT64_MAX: it is open, or the link is
+                           down */
+    struct stream outbound, inbound;
+};
+
+struct peers {
+    struct loop *loop;
+    const struct config *config;
+    const struct log *log;
+    struct driver *driver; /* NULL before the start and after the stop */
+    uint64_t seed;
+    uint64_t generation, token;
+    struct list incoming, outgoing;
+    uint32_t incoming_count, outgoing_count;
+    uint32_t count;
+    struct peer at[VV_MAX];
+};
+
+/* NULL when no peer is that Region. */
+struct peer *peers_find(struct peers *peers, uint16_t region);
+
+/* peers_calls.c: takes over a call of this peer. */
+void peers_accept_call(struct peer *peer, struct grpc_call *call);
+/* Ends the calls to peers whose time is up. */
+void peers_expire_calls(struct peers *peers);
+/* By when the next is. */
+uint64_t peers_calls_deadline(const struct peers *peers);
+void peers_calls_free(struct peers *peers);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network between simulated regions: a stream for each directed pair, as one region's link to
+ * another is one TCP connection, and control calls beside it. Loss, repetition and reordering of
+ * whole messages are harsher than TCP allows; the protocol is to survive them all the same. */
+
+#include "chaos/sim/cluster_internal.h"
+#include "conflict/base/alloc.h"
+#include "conflict/base/check.h"
+
+void sim_connect_later(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+{
+    struct sim_stream *stream = &cluster->streams[from][to];
+    if (stream->connecting || stream->up)
+        return;
+    stream->connecting = true;
+    struct sim_event event = {.kind = EVENT_CONNECT, .node = from, .other = to};
+    uint64_t delay = sim_draw_between(cluster, cluster->conditions.reconnect_ns / 2,
+                                      cluster->conditions.reconnect_ns);
+    sim_schedule(&cluster->sim, cluster->sim.now_ns + delay, &event);
+}
+
+void sim_stream_end(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+{
+    struct sim_stream *stream = &cluster->streams[from][to];
+    if (!stream->up)
+        return;
+    stream->up = false;
+    stream->generation++;
+    struct region_input down = {.kind = REGION_PEER_DOWN};
+    if (cluster->nodes[from].core) {
+        down.peer = cluster->nodes[to].region;
+        down.channel = CHANNEL_OUTBOUND;
+        sim_node_step(cluster, from, &down);
+    }
+    if (cluster->nodes[to].core) {
+        down.peer = cluster->nodes[from].region;
+        down.channel = CHANNEL_INBOUND;
+        sim_node_step(cluster, to, &down);
+    }
+    sim_connect_later(cluster, from, to);
+}
+
+void sim_stream_connect(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+{
+    struct sim_stream *stream = &cluster->streams[from][to];
+    stream->connecting = false;
+    if (stream->up)
+        return;
+    if (stream->cut || !cluster->nodes[from].core || !cluster->nodes[to].core ||
+        !cluster->nodes[from].ready || !cluster->nodes[to].ready) {
+        sim_connect_later(cluster, from, to);
+        return;
+    }
+    stream->up = true;
+    stream->generation++;
+    stream->clear_ns[0] = stream->clear_ns[1] = 0;
+    uint64_t generation = stream->generation;
+    struct region_input up = {.kind = REGION_PEER_UP};
+    up.peer = cluster->nodes[from].region;
+    up.channel = CHANNEL_INBOUND;
+    sim_node_step(cluster, to, &up);
+    if (!stream->up || stream->generation != generation)
+        return;
+    up.peer = cluster->nodes[to].region;
+    up.channel = CHANNEL_OUTBOUND;
+    sim_node_step(cluster, from, &up);
+}
+
+/* One message of a stream's end: `sender` is a node, `channel` the sender's view. */
+void sim_message_send(struct sim_cluster *cluster, uint32_t sender,
+                      const struct region_effect *effect)
+{
+    uint32_t receiver = sim_node_find(cluster, effect->peer);
+    bool forward = effect->channel == CHANNEL_OUTBOUND;
+    uint32_t from = forward ? sender : receiver;
+    uint32_t to = forward ? receiver : sender;
+    struct sim_stream *stream = &cluster->streams[from][to];
+    if (!stream->up)
+        return;
+    cluster->messages++;
+    if (sim_draw(cluster, cluster->conditions.loss_one_in)) {
+        cluster->lost++;
+        return;
+    }
+    struct sim_event event = {
+        .kind = EVENT_FRAME,
+        .node = receiver,
+        .other = sender,
+        .id = forward ? CHANNEL_INBOUND : CHANNEL_OUTBOUND,
+        .generation = stream->generation,
+        .bytes = effect->bytes,
+    };
+    uint64_t at = cluster->sim.now_ns +
+                  sim_draw_between(cluster, cluster->conditions.delay_ns_min,
+                                   cluster->conditions.delay_ns_max) +
+                  (forward ? stream->extra_delay_ns : 0);
+    uint64_t *clear = &stream->clear_ns[forward];
+    if (sim_draw(cluster, cluster->conditions.reorder_one_in))
+        cluster->reordered++;
+    else if (at < *clear)
+        at = *clear;
+    if (at > *clear)
+        *clear = at;
+    sim_schedule(&cluster->sim, at, &event);
+    if (sim_draw(cluster, cluster->conditions.repeat_one_in)) {
+        cluster->repeated++;
+        sim_schedule(&cluster->sim,
+                     at + sim_draw_between(cluster, 0, cluster->conditions.delay_ns_max), &event);
+    }
+}
+
+void sim_message_arrive(struct sim_cluster *cluster, const struct sim_event *event)
+{
+    bool inbound = event->id == CHANNEL_INBOUND;
+    uint32_t from = inbound ? event->other : event->node;
+    uint32_t to = inbound ? event->node : event->other;
+    struct sim_stream *stream = &cluster->streams[from][to];
+    if (!stream->up || stream->generation != event->generation || !cluster->nodes[event->node].core)
+        return;
+    if (sim_draw(cluster, cluster->conditions.reset_one_in)) {
+        cluster->resets++;
+        sim_stream_end(cluster, from, to);
+        return;
+    }
+    struct region_input in = {
+        .kind = REGION_PEER_FRAME,
+        .peer = cluster->nodes[event->other].region,
+        .channel = inbound ? CHANNEL_INBOUND : CHANNEL_OUTBOUND,
+        .bytes = event->bytes,
+    };
+    sim_node_step(cluster, event->node, &in);
+}
+
+void sim_cluster_cut(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool cut)
+{
+    cluster->streams[from][to].cut = cut;
+    if (cut)
+        sim_stream_end(cluster, from, to);
+    else
+        sim_connect_later(cluster, from, to);
+}
+
+/* ---- Control calls: they take the link of the caller, like everything the caller opens ---- */
+
+void sim_call_send(struct sim_cluster *cluster, uint32_t caller, const struct region_effect *effect)
+{
+    uint32_t callee = sim_node_find(cluster, effect->peer);
+    struct sim_node *node = &cluster->nodes[caller];
+    if (node->calls_len == node->calls_cap) {
+        node->calls_cap = node->calls_cap ? node->calls_cap * 2 : 16;
+        node->calls = xrealloc(node->calls, node->calls_cap * sizeof(*node->calls));
+    }
+    node->calls[node->calls_len++] = effect->id;
+    struct sim_event late = {
+        .kind = EVENT_CALL_LATE, .node = caller, .id = effect->id, .generation = node->generation};
+    struct sim_event call = {.kind = EVENT_CALL,
+                             .node = callee,
+                             .other = caller,
+                             .id = effect->id,
+                             .generation = node->generation,
+                             .bytes = effect->bytes};
+    uint64_t now = cluster->sim.now_ns;
+    sim_schedule(&cluster->sim, now + cluster->config.call_timeout_ms * 1000000, &late);
+    if (cluster->streams[caller][callee].cut || sim_draw(cluster, cluster->conditions.loss_one_in))
+        return;
+    sim_schedule(&cluster->sim,
+                 now + sim_draw_between(cluster, cluster->conditions.delay_ns_min,
+                                        cluster->conditions.delay_ns_max),
+                 &call);
+}
+
+/* The token of a call tells where its answer goes: caller, and the caller's id. Calls of an earlier
+ * life of the caller are answered too, and dropped by generation. */
+enum { CALLER_SHIFT = 56, GENERATION_SHIFT = 40 };
+
+void sim_call_arrive(struct sim_cluster *cluster, const struct sim_event *event)
+{
+    if (!cluster->nodes[event->node].core || !cluster->nodes[event->node].ready ||
+        cluster->streams[event->other][event->node].cut)
+        return;
+    check(event->id < UINT64_C(1) << GENERATION_SHIFT && event->generation < 1 << 16);
+    struct region_input in = {
+        .kind = REGION_CALL,
+        .peer = cluster->nodes[event->other].region,
+        .token = (uint64_t)event->other << CALLER_SHIFT | event->generation << GENERATION_SHIFT |
+                 event->id,
+        .bytes = event->bytes,
+    };
+    sim_node_step(cluster, event->node, &in);
+}
+
+void sim_call_reply(struct sim_cluster *cluster, uint32_t callee,
+                    const struct region_effect *effect)
+{
+    uint32_t caller = (uint32_t)(effect->token >> CALLER_SHIFT);
+    if (cluster->streams[caller][callee].cut || sim_draw(cluster, cluster->conditions.loss_one_in))
+        return;
+    struct sim_event event = {
+        .kind = EVENT_CALL_REPLY,
+        .node = caller,
+        .generation = effect->token >> GENERATION_SHIFT & 0xffff,
+        .id = effect->token & ((UINT64_C(1) << GENERATION_SHIFT) - 1),
+        .bytes = effect->bytes,
+    };
+    sim_schedule(&cluster->sim,
+                 cluster->sim.now_ns + sim_draw_between(cluster, cluster->conditions.delay_ns_min,
+                                                        cluster->conditions.delay_ns_max),
+                 &event);
+}
+
+/* False when the call has had its answer, or has been given up. */
+static bool call_take(struct sim_node *node, uint64_t id)
+{
+    for (uint32_t i = 0; i < node->calls_len; i++) {
+        if (node->calls[i] == id) {
+            node->calls[i] = node->calls[--node->calls_len];
+            return true;
+        }
+    }
+    return false;
+}
+
+void sim_call_done(struct sim_cluster *cluster, const struct sim_event *event, bool failed)
+{
+    struct sim_node *node = &cluster->nodes[event->node];
+    if (!node->core || node->generation != event->generation || !call_take(node, event->id))
+        return;
+    struct region_input in = {
+        .kind = REGION_CALL_DONE, .id = event->id, .bytes = event->bytes, .failed = failed};
+    sim_node_step(cluster, event->node, &in);
+}

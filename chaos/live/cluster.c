@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ports first, then links, then processes: each region is told its peers' addresses when it starts,
+ * so every port must be ours before the first process runs. Ports are held for the cluster's whole
+ * life: a dead region's port refuses connections and comes back with it. */
+
+#include "chaos/live/cluster.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "chaos/live/text.h"
+#include "conflict/base/alloc.h"
+#include "conflict/base/check.h"
+
+enum { STOP_GRACE_MS = 5000, NAME_MAX_LEN = 96 };
+#define DELAY_TOXIC "delay"
+
+static const char *const state_names[] = {"starting", "running", "paused", "dead"};
+
+const char *site_state_name(enum region_state state)
+{
+    return state_names[state];
+}
+
+/* ---- Processes ---- */
+
+static void site_changed(struct site *site, enum region_state state, const char *line)
+{
+    site->state = state;
+    list_each(link, spare, &site->waits)
+    {
+        struct cluster_wait *wait = container_of(link, struct cluster_wait, link);
+        bool reached = state == wait->wanted;
+        if (!reached && (state != SITE_DEAD || site->restarting))
+            continue;
+        list_remove(&wait->link);
+        wait->done(wait, reached);
+    }
+    site->cluster->changed(site->cluster->changed_context, site, line);
+}
+
+static void on_ready(void *context)
+{
+    struct site *site = context;
+    /* Paused before it was ready: it can't have printed since, but its line may come late. */
+    if (site->state == SITE_STARTING)
+        site_changed(site, SITE_RUNNING, NULL);
+}
+
+static bool site_start(struct site *site);
+
+static void on_exited(void *context, int code, int signal)
+{
+    struct site *site = context;
+    char line[200];
+    site->process = NULL;
+    if (signal != 0)
+        snprintf(
+            line, sizeof(line),
+            "region %s was ended by signal %d (%s); `tidemark region restart %s` starts it again",
+            site->name, signal, strsignal(signal), site->name);
+    else
+        snprintf(line, sizeof(line),
+                 "region %s ended by itself with exit code %d; `tidemark region restart %s` starts "
+                 "it again",
+                 site->name, code, site->name);
+    site_changed(site, SITE_DEAD, site->end_expected ? NULL : line);
+    if (site->restarting && !site->cluster->stopping) {
+        site->restarting = false;
+        if (!site_start(site))
+            site_changed(site, SITE_DEAD, "a region could not be started again");
+    }
+}
+
+static bool site_start(struct site *site)
+{
+    struct cluster *cluster = site->cluster;
+    const struct config *config = cluster->config;
+    char listen[ADDRESS_MAX];
+    char *argv[20 + 2 * REGION_ID_MAX];
+    size_t count = 0, owned = 0;
+    char *own[2 + REGION_ID_MAX];
+    address_print(&site->address, listen);
+    argv[count++] = cluster->region_program;
+    argv[count++] = "--region";
+    argv[count++] = own[owned++] = xstrdup(site->name);
+    argv[count++] = "--listen";
+    argv[count++] = listen;
+    argv[count++] = "--data";
+    argv[count++] = own[owned++] = text_new("%s/%s", cluster->data, site->name);
+    argv[count++] = "--durability";
+    argv[count++] = config->durability == DURABILITY_FSYNC ? "fsync" : "os";
+    argv[count++] = "--log-level";
+    argv[count++] = (char *)config->log_level;
+    argv[count++] = "--clock";
+    argv[count++] = config->clock == CLOCK_HYBRID ? "hybrid" : "wall";
+    for (uint32_t i = 0; i < cluster->link_count; i++) {
+        const struct cluster_link *link = &cluster->links[i];
+        char address[ADDRESS_MAX];
+        if (link->from != site)
+            continue;
+        address_print(&link->proxy->listen, address);
+        argv[count++] = "--peer";
+        argv[count++] = own[owned++] = text_new("%s=%s", link->to->name, address);
+    }
+    argv[count] = NULL;
+    const struct process_events events = {on_ready, on_exited, site};
+    site->end_expected = false;
+    site->process = process_start(cluster->loop, argv, &events);
+    while (owned > 0)
+        free(own[--owned]);
+    site->state = site->process == NULL ? SITE_DEAD : SITE_STARTING;
+    return site->process != NULL;
+}
+
+void site_wait(struct site *site, struct cluster_wait *wait)
+{
+    if (site->state == wait->wanted && !site->restarting) {
+        list_init(&wait->link);
+        wait->done(wait, true);
+        return;
+    }
+    list_append(&site->waits, &wait->link);
+}
+
+static bool refuse_dead(struct site *site, const char *verb, struct buf *error)
+{
+    buf_printf(error, "region %s is dead: it can't be %s; `tidemark region restart %s` starts it",
+               site->name, verb, site->name);
+    return false;
+}
+
+bool site_kill(struct site *site, struct buf *error)
+{
+    if (site->process == NULL)
+        return refuse_dead(site, "killed", error);
+    site->end_expected = true;
+    process_signal(site->process, SIGKILL);
+    return true;
+}
+
+bool site_pause(struct site *site, struct buf *error)
+{
+    if (site->process == NULL)
+        return refuse_dead(site, "paused", error);
+    if (site->state == SITE_STARTING) {
+        buf_printf(error, "region %s is still starting: pause it once it is running", site->name);
+        return false;
+    }
+    process_pause(site->process);
+    site_changed(site, SITE_PAUSED, NULL);
+    return true;
+}
+
+bool site_resume(struct site *site, struct buf *error)
+{
+    if (site->process == NULL)
+        return refuse_dead(site, "resumed", error);
+    process_signal(site->process, SIGCONT);
+    if (site->state == SITE_PAUSED)
+        site_changed(site, SITE_RUNNING, NULL);
+    return true;
+}
+
+bool site_restart(struct site *site, struct buf *error)
+{
+    if (site->process != NULL) {
+        site->restarting = true;
+        return site_kill(site, error);
+    }
+    if (site_start(site))
+        return true;
+    buf_printf(error, "region %s could not be started: %s", site->name, strerror(errno));
+    return false;
+}
+
+/* ---- Links ---- */
+
+bool link_is_up(const struct cluster_link *link)
+{
+    return !link->cut && !link->from->isolated && !link->to->isolated;
+}
+
+/* Makes the proxy as the link should be. A link's proxy always has its port, so enabling can't
+ * fail. */
+static void link_settle(struct cluster_link *link)
+{
+    bool up = link_is_up(link);
+    if (up == link->proxy->enabled)
+        return;
+    if (!up) {
+        link->since = proxy_disable(link->proxy);
+        return;
+    }
+    check(proxy_enable(link->proxy) == 0);
+    loop_update_time(link->proxy->loop);
+    link->since = (struct proxy_instant){link->proxy->loop->wall_ms, link->proxy->loop->mono_ns};
+}
+
+void link_cut(struct cluster_link *link, bool cut)
+{
+    link->cut = cut;
+    link_settle(link);
+}
+
+void site_isolate(struct site *site, bool isolated)
+{
+    struct cluster *cluster = site->cluster;
+    site->isolated = isolated;
+    for (uint32_t i = 0; i < cluster->link_count; i++)
+        if (cluster->links[i].from == site || cluster->links[i].to == site)
+            link_settle(&cluster->links[i]);
+}
+
+void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms)
+{
+    struct toxic *toxic = proxy_find_toxic(link->proxy, DELAY_TOXIC);
+    /* A user's own toxic of that name and of another kind makes way. */
+    if (toxic != NULL && (toxic->type != TOXIC_LATENCY || toxic->stream != TOXIC_UPSTREAM)) {
+        proxy_remove_toxic(link->proxy, toxic);
+        toxic = NULL;
+    }
+    if (delay_ms == 0 && jitter_ms == 0) {
+        if (toxic != NULL)
+            proxy_remove_toxic(link->proxy, toxic);
+        return;
+    }
+    bool fresh = toxic == NULL;
+    if (fresh)
+        toxic = toxic_new(TOXIC_LATENCY, TOXIC_UPSTREAM, DELAY_TOXIC);
+    toxic->value[TOXIC_LATENCY_MS] = (int64_t)delay_ms;
+    toxic->value[TOXIC_JITTER_MS] = (int64_t)jitter_ms;
+    if (fresh)
+        proxy_add_toxic(link->proxy, toxic);
+    else
+        proxy_update_toxic(link->proxy, toxic);
+}
+
+uint64_t link_delay_ms(const struct cluster_link *link)
+{
+    uint64_t total = 0;
+    list_each(at, spare, &link->proxy->toxics[TOXIC_UPSTREAM])
+    {
+        const struct toxic *toxic = container_of(at, struct toxic, link);
+        if (toxic->type == TOXIC_LATENCY)
+            total += (uint64_t)toxic->value[TOXIC_LATENCY_MS];
+    }
+    return total;
+}
+
+void cluster_proxy_switched(struct cluster *cluster, struct proxy *proxy, bool enabled)
+{
+    for (uint32_t i = 0; i < cluster->link_count; i++)
+        if (cluster->links[i].proxy == proxy)
+            link_cut(&cluster->links[i], !enabled);
+}
+
+int cluster_reset(struct cluster *cluster)
+{
+    int failed = 0;
+    for (uint32_t i = 0; i < cluster->site_count; i++)
+        cluster->sites[i].isolated = false;
+    for (uint32_t i = 0; i < cluster->link_count; i++)
+        link_cut(&cluster->links[i], false);
+    list_each(link, spare, &cluster->proxies.proxies)
+    {
+        struct proxy *proxy = container_of(link, struct proxy, link);
+        int result = proxy->enabled ? 0 : proxy_enable(proxy);
+        if (failed == 0)
+            failed = result;
+        for (int i = 0; i < 2; i++)
+            while (!list_empty(&proxy->toxics[i]))
+                proxy_remove_toxic(proxy, container_of(proxy->toxics[i].next, struct toxic, link));
+    }
+    return failed;
+}
+
+/* ---- The whole ---- */
+
+struct site *cluster_find(struct cluster *cluster, struct bytes name)
+{
+    for (uint32_t i = 0; i < cluster->site_count; i++)
+        if (bytes_is(name, cluster->sites[i].name))
+            return &cluster->sites[i];
+    return NULL;
+}
+
+struct cluster_link *cluster_find_link(struct cluster *cluster, const struct site *from,
+                                       const struct site *to)
+{
+    for (uint32_t i = 0; i < cluster->link_count; i++)
+        if (cluster->links[i].from == from && cluster->links[i].to == to)
+            return &cluster->links[i];
+    return NULL;
+}
+
+void cluster_names(const struct cluster *cluster, struct buf *ret)
+{
+    for (uint32_t i = 0; i < cluster->site_count; i++)
+        buf_printf(ret, "%s%s", i == 0 ? "" : ", ", cluster->sites[i].name);
+}
+
+static bool site_init(struct site *site, struct buf *error)
+{
+    struct cluster *cluster = site->cluster;
+    const struct config *config = cluster->config;
+    list_init(&site->waits);
+    site->state = SITE_DEAD;
+    site->hold_fd = -1;
+    site->name = region_id_name(config->regions[site->index]);
+    snprintf(site->address.host, sizeof(site->address.host), "%s", config->listen);
+    site->address.port = config->port == 0 ? 0 : (uint16_t)(config->port + 1 + site->index);
+    site->hold_fd = address_hold(&site->address);
+    if (site->hold_fd < 0) {
+        buf_printf(error,
+                   "port %u, which region %s is to have, can't be taken: %s; choose another --port "
+                   "(the regions take the ports that follow it)",
+                   site->address.port, site->name, strerror(-site->hold_fd));
+        site->hold_fd = -1;
+        return false;
+    }
+    struct address dial = site->address;
+    if (strcmp(dial.host, "0.0.0.0") == 0)
+        snprintf(dial.host, sizeof(dial.host), "127.0.0.1");
+    else if (strcmp(dial.host, "::") == 0)
+        snprintf(dial.host, sizeof(dial.host), "::1");
+    address_print(&dial, site->dial);
+    struct client_config client = {.address = site->dial,
+                                   .connections_max = 256,
+                                   .waiting_max = 10000,
+                                   .connect_ms_max = 2000,
+                                   .answer_bytes_max = 32 * 1024 * 1024};
+    site->door = client_new(cluster->loop, &client);
+    client.connections_max = 16;
+    client.answer_bytes_max = 64 * 1024 * 1024;
+    site->admin = client_new(cluster->loop, &client);
+    return true;
+}
+
+static bool link_init(struct cluster *cluster, struct site *from, struct site *to,
+                      struct buf *error)
+{
+    struct cluster_link *link = &cluster->links[cluster->link_count++];
+    char name[NAME_MAX_LEN];
+    struct address listen = {.host = "127.0.0.1"}, upstream;
+    snprintf(name, sizeof(name), "%s->%s", from->name, to->name);
+    check(address_parse(bytes_text(to->dial), &upstream));
+    link->from = from;
+    link->to = to;
+    link->proxy = proxy_new(&cluster->proxies, name, &listen, &upstream, true);
+    int failed = proxy_enable(link->proxy);
+    if (failed == 0)
+        return true;
+    buf_printf(error, "no port for the link %s: %s", name, strerror(-failed));
+    return false;
+}
+
+bool cluster_init(struct cluster *cluster, struct loop *loop, const struct config *config,
+                  const char *region_program, const char *data,
+                  void (*changed)(void *context, struct site *site, const char *line),
+                  void *changed_context, struct buf *error)
+{
+    *cluster = (struct cluster){.loop = loop,
+                                .config = config,
+                                .region_program = xstrdup(region_program),
+                                .data = xstrdup(data),
+                                .changed = changed,
+                                .changed_context = changed_context};
+    uint32_t count = config->region_count;
+    check(count > 0);
+    check(uv_timer_init(&loop->uv, &cluster->stop_timer) == 0);
+    cluster->stop_timer.data = cluster;
+    proxy_set_init(&cluster->proxies, loop, config->seed);
+    cluster->sites = xcalloc(count, sizeof(*cluster->sites));
+    cluster->links = xcalloc((size_t)count * count, sizeof(*cluster->links));
+    for (uint32_t i = 0; i < count; i++) {
+        cluster->sites[i].cluster = cluster;
+        cluster->sites[i].index = i;
+        cluster->site_count++;
+        if (!site_init(&cluster->sites[i], error))
+            return false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < count; j++)
+            if (i != j && !link_init(cluster, &cluster->sites[i], &cluster->sites[j], error))
+                return false;
+    for (uint32_t i = 0; i < config->link_count; i++) {
+        const struct link_config *from = &config->links[i];
+        struct cluster_link *link = cluster_find_link(
+            cluster, cluster_find(cluster, bytes_text(region_id_name(from->from))),
+            cluster_find(cluster, bytes_text(region_id_name(from->to))));
+        link_delay(link, from->delay_ms, from->jitter_ms);
+    }
+    return true;
+}
+
+bool cluster_start(struct cluster *cluster, struct buf *error)
+{
+    for (uint32_t i = 0; i < cluster->site_count; i++) {
+        if (site_start(&cluster->sites[i]))
+            continue;
+        buf_printf(error, "%s can't be run: %s; it belongs beside the program tidemark",
+                   cluster->region_program, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+bool cluster_stopped(const struct cluster *cluster)
+{
+    for (uint32_t i = 0; i < cluster->site_count; i++)
+        if (cluster->sites[i].process != NULL)
+            return false;
+    return true;
+}
+
+static void signal_all(struct cluster *cluster, int signal)
+{
+    for (uint32_t i = 0; i < cluster->site_count; i++) {
+        struct site *site = &cluster->sites[i];
+        site->end_expected = true;
+        if (site->process != NULL)
+            process_signal(site->process, signal);
+    }
+}
+
+static void on_grace_over(uv_timer_t *timer)
+{
+    signal_all(timer->data, SIGKILL);
+}
+
+void cluster_stop(struct cluster *cluster)
+{
+    if (cluster->stopping) {
+        signal_all(cluster, SIGKILL);
+        return;
+    }
+    cluster->stopping = true;
+    signal_all(cluster, SIGTERM);
+    signal_all(cluster, SIGCONT); /* a paused one must run to end */
+    uv_timer_start(&cluster->stop_timer, on_grace_over, STOP_GRACE_MS, 0);
+}
+
+void cluster_deinit(struct cluster *cluster)
+{
+    check(cluster_stopped(cluster));
+    for (uint32_t i = 0; i < cluster->site_count; i++) {
+        struct site *site = &cluster->sites[i];
+        if (site->door != NULL) {
+            client_free(site->door);
+            client_free(site->admin);
+        }
+        if (site->hold_fd >= 0)
+            close(site->hold_fd);
+    }
+    proxy_set_deinit(&cluster->proxies);
+    uv_close((uv_handle_t *)&cluster->stop_timer, NULL);
+    free(cluster->sites);
+    free(cluster->links);
+    free(cluster->data);
+    free(cluster->region_program);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command `tidemark`: takes its words and options apart, and hands over. Options may stand
+ * anywhere. */
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chaos/live/command.h"
+#include "chaos/live/config.h"
+#include "chaos/live/up.h"
+
+enum { WORDS_MAX = 8 };
+
+enum option_key {
+    KEY_CONTROL = 'c',
+    KEY_JSON = 'j',
+    KEY_REGIONS = 'r',
+    KEY_PORT = 'p',
+    KEY_DATA = 'd',
+    KEY_WITNESS = 256,
+    KEY_DURABILITY,
+    KEY_CLOCK,
+    KEY_LISTEN,
+    KEY_CONFIG,
+    KEY_SEED,
+    KEY_LOG_LEVEL,
+};
+
+/* `up` reads its file first, whatever the order of the options. */
+struct arguments {
+    const char *words[WORDS_MAX];
+    int word_count;
+    bool json;
+    const char *control, *regions, *port, *data, *witness, *durability, *clock, *listen, *config,
+        *seed, *log_level;
+};
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "For every command:", 1},
+    {"control", KEY_CONTROL, "URL", 0,
+     "The cluster's control API, HOST:PORT or http://HOST:PORT (default: $TIDEMARK_CONTROL, else "
+     "127.0.0.1:8474); for up: where it listens, port 0 for any",
+     1},
+    {"json", KEY_JSON, NULL, 0, "Print JSON", 1},
+    {NULL, 0, NULL, 0, "For up:", 2},
+    {"regions", KEY_REGIONS, "A,B,C", 0, "Default: us-east-1,eu-west-1,ap-northeast-1", 2},
+    {"port", KEY_PORT, "PORT", 0,
+     "Of the front door (default: 8000); the regions take the ports that follow it; 0: any free "
+     "ones",
+     2},
+    {"listen", KEY_LISTEN, "IP", 0, "Host of the front door and the regions (default: 127.0.0.1)",
+     2},
+    {"data", KEY_DATA, "DIR", 0,
+     "Keep the data here (default: a temporary directory, removed at the end)", 2},
+    {"durability", KEY_DURABILITY, "fsync|os", 0,
+     "What an answered write survives: loss of power (default) or the death of the process", 2},
+    {"clock", KEY_CLOCK, "hybrid|wall", 0, "What orders writes (default: hybrid)", 2},
+    {"log-level", KEY_LOG_LEVEL, "LEVEL", 0,
+     "Of the regions' log, on stderr: debug, info, warn (default) or error", 2},
+    {"seed", KEY_SEED, "N", 0, "Of jitter and toxicity (default: 1)", 2},
+    {"witness", KEY_WITNESS, "REGION", 0, "Not in this version", 2},
+    {"config", KEY_CONFIG, "FILE", 0, "YAML with the same names, and links; options win", 2},
+    {0},
+};
+
+const char *argp_program_version = "tidemark " TIDEMARK_VERSION;
+
+static const char words_doc[] = "COMMAND";
+static const char before_doc[] =
+    "DynamoDB global tables on your own machine: regions as processes, and the links between them "
+    "to "
+    "cut.\v"
+    "Commands:\n"
+    "  up                        start a cluster, in the foreground\n"
+    "  status                    regions, links, lag, conflicts\n"
+    "  conflicts                 every write that lost to another region's\n"
+    "  link cut|heal A B         stop, or let flow, what A sends to B\n"
+    "  link delay A B MS         delay what A sends to B; 0 ends it\n"
+    "  region kill|restart R     end the process of R; start it again\n"
+    "  region pause|resume R     freeze it; let it run on\n"
+    "  region isolate|rejoin R   cut all its links, not its clients; heal them\n"
+    "  version, help\n"
+    "\n"
+    "Exit code: 0 done, 1 failed, 2 not understood.";
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+    struct arguments *arguments = state->input;
+    switch (key) {
+    case KEY_CONTROL:
+        arguments->control = value;
+        return 0;
+    case KEY_JSON:
+        arguments->json = true;
+        return 0;
+    case KEY_REGIONS:
+        arguments->regions = value;
+        return 0;
+    case KEY_PORT:
+        arguments->port = value;
+        return 0;
+    case KEY_DATA:
+        arguments->data = value;
+        return 0;
+    case KEY_WITNESS:
+        arguments->witness = value;
+        return 0;
+    case KEY_DURABILITY:
+        arguments->durability = value;
+        return 0;
+    case KEY_CLOCK:
+        arguments->clock = value;
+        return 0;
+    case KEY_LISTEN:
+        arguments->listen = value;
+        return 0;
+    case KEY_CONFIG:
+        arguments->config = value;
+        return 0;
+    case KEY_LOG_LEVEL:
+        arguments->log_level = value;
+        return 0;
+    case KEY_SEED:
+        arguments->seed = value;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (arguments->word_count == WORDS_MAX)
+            argp_error(state, "too many words, from '%s' on", value);
+        arguments->words[arguments->word_count++] = value;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {options, parse_option, words_doc, before_doc, NULL, NULL, NULL};
+
+/* http://HOST:PORT is a form for clients; a server listens on HOST:PORT. */
+static const char *without_scheme(const char *control)
+{
+    static const char scheme[] = "http://";
+    bool has = control != NULL && strncmp(control, scheme, sizeof(scheme) - 1) == 0;
+    return has ? control + sizeof(scheme) - 1 : control;
+}
+
+static bool configure(struct config *config, const struct arguments *arguments, struct buf *error)
+{
+    const struct {
+        const char *value;
+        bool (*set)(struct config *, const char *, struct buf *);
+    } settings[] = {
+        {arguments->witness, config_set_witness},
+        {arguments->regions, config_set_regions},
+        {arguments->port, config_set_port},
+        {without_scheme(arguments->control), config_set_control},
+        {arguments->listen, config_set_listen},
+        {arguments->durability, config_set_durability},
+        {arguments->clock, config_set_clock},
+        {arguments->log_level, config_set_log_level},
+        {arguments->seed, config_set_seed},
+    };
+    if (arguments->config != NULL && !config_load(config, arguments->config, error))
+        return false;
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        if (settings[i].value != NULL && !settings[i].set(config, settings[i].value, error))
+            return false;
+    if (arguments->data != NULL)
+        config_set_data(config, arguments->data);
+    return config_check(config, error);
+}
+
+static int run_up(const struct arguments *arguments)
+{
+    struct config config;
+    struct buf error;
+    int exit_code = EXIT_USAGE;
+    config_init(&config);
+    buf_init(&error);
+    if (arguments->word_count > 1)
+        fprintf(stderr, "tidemark: up takes options only; came '%s'. `tidemark help` lists them.\n",
+                arguments->words[1]);
+    else if (!configure(&config, arguments, &error))
+        fprintf(stderr, "tidemark: %.*s\n", (int)error.len, (const char *)error.at);
+    else
+        exit_code = up_run(&config, arguments->json);
+    buf_deinit(&error);
+    config_deinit(&config);
+    return exit_code;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments arguments = {0};
+    argp_err_exit_status = EXIT_USAGE;
+    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    const char *command = arguments.word_count == 0 ? "" : arguments.words[0];
+    if (strcmp(command, "version") == 0) {
+        printf(arguments.json ? "{\"version\": \"%s\"}\n" : "tidemark %s\n", TIDEMARK_VERSION);
+        return EXIT_DONE;
+    }
+    if (strcmp(command, "help") == 0 || *command == 0) {
+        bool asked = *command != 0;
+        argp_help(&argp, asked ? stdout : stderr, ARGP_HELP_STD_HELP, "tidemark");
+        return asked ? EXIT_DONE : EXIT_USAGE;
+    }
+    if (strcmp(command, "up") == 0)
+        return run_up(&arguments);
+    const struct command_options asked = {arguments.control, arguments.json};
+    return command_run(&asked, arguments.words, arguments.word_count);
+}

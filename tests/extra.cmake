@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Live tests: programs that start real clusters out of this build directory. Label `live`; `ctest -LE live` leaves
+# them out. A test that can run nothing here, for want of a client, says so and is counted as skipped.
+find_program(PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(PYTHON3)
+  file(GLOB live_tests CONFIGURE_DEPENDS live/live_*.py live/*_test.py)
+  list(FILTER live_tests EXCLUDE REGEX "/grpc_client_test") # net_link_test runs it, with a server's port
+  foreach(source ${live_tests})
+    get_filename_component(stem ${source} NAME_WE)
+    add_test(NAME ${stem} COMMAND ${PYTHON3} ${source} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${stem} PROPERTIES LABELS live TIMEOUT 1200 SKIP_RETURN_CODE 77 PROCESSORS 2
+      ENVIRONMENT "TIDEMARK_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+
+  # The whole run of the kill test, as against the short one of ./check.
+  add_custom_target(kill
+    COMMAND ${CMAKE_COMMAND} -E env TIDEMARK_BUILD=${CMAKE_BINARY_DIR} TIDEMARK_KILL_ROUNDS=50
+            TIDEMARK_KILL_WRITES=20000 ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_kill.py
+    DEPENDS tidemark tidemark-region USES_TERMINAL)
+endif()

@@ -158,6 +158,7 @@ struct consensus {
     uint64_t staging_index; /* of a snapshot coming in; 0: none */
     uint64_t staging_term;
     uint64_t staged;     /* offset */
+    uint64_t staging_sender_term, staging_transfer; /* they name the transfer */
     uint64_t staging_id; /* of the last SNAPSHOT_WRITE */
     bool staging_write, staging_last;
 

@@ -194,6 +194,7 @@ static struct bytes encode_snapshot(const struct consensus_message *from, PB(Fra
         snapshot.offset = from->offset;
         snapshot.piece = binary(from->bytes);
         snapshot.last = from->last;
+        snapshot.transfer_id = from->transfer_id;
     } else {
         check(from->kind == MESSAGE_SNAPSHOT_RESPONSE);
         frame->body_case = PB_IS(SNAPSHOT_RESPONSE);
@@ -201,6 +202,7 @@ static struct bytes encode_snapshot(const struct consensus_message *from, PB(Fra
         snapshot_response.index = from->index;
         snapshot_response.next_offset = from->offset;
         snapshot_response.installed = from->installed;
+        snapshot_response.transfer_id = from->transfer_id;
     }
     return pack(frame, arena);
 }
@@ -329,6 +331,7 @@ static bool decode_snapshot(const PB(Snapshot) * from, struct consensus_message 
     to->offset = from->offset;
     to->bytes = view(from->piece);
     to->last = from->last;
+    to->transfer_id = from->transfer_id;
     return from->index > 0 && from->index <= index_max && from->index_term > 0 &&
            from->index_term <= to->term && from->offset <= index_max;
 }
@@ -403,6 +406,7 @@ static bool decode_body(const PB(Frame) * from, struct budget *budget, struct co
         to->index = from->snapshot_response->index;
         to->offset = from->snapshot_response->next_offset;
         to->installed = from->snapshot_response->installed;
+        to->transfer_id = from->snapshot_response->transfer_id;
         return true;
     case TIDEMARK__CONSENSUS__V1__FRAME__BODY__NOT_SET:
     case _TIDEMARK__CONSENSUS__V1__FRAME__BODY__CASE_IS_INT_SIZE:

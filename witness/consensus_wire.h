@@ -76,6 +76,7 @@ struct consensus_message {
 
     uint64_t index_term;  /* PROPOSE_RESPONSE, SNAPSHOT */
     uint64_t offset;      /* SNAPSHOT, SNAPSHOT_RESPONSE */
+    uint64_t transfer_id; /* likewise */
     bool last, installed; /* SNAPSHOT; SNAPSHOT_RESPONSE */
 };
 

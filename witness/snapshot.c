@@ -37,6 +37,7 @@ static void send_piece(struct consensus *c, uint8_t to)
     m.index = snapshot->index;
     m.index_term = planted(PLANT_SNAPSHOT_TERM) ? c->hard.term : snapshot->term;
     m.offset = snapshot->offset;
+    m.transfer_id = snapshot->id;
     m.bytes = buf_view(&snapshot->piece);
     m.last = snapshot->piece_last;
     snapshot->moved_ns = c->now;
@@ -129,10 +130,9 @@ void consensus_on_snapshot_response(struct consensus *c, const struct consensus_
         consensus_snapshot_close(c, m->source);
         peer->next = max_u64(peer->next, m->index + 1);
         peer->probing = peer->beat = true;
-    } else if (snapshot->id && !snapshot->reading && m->index == snapshot->index &&
+    } else if (snapshot->id && !snapshot->reading && m->transfer_id == snapshot->id &&
                m->offset != snapshot->offset) {
-        /* It may have more than that piece, of an earlier snapshot of the same index, which is the
-         * same bytes; or have thrown away what it had. */
+        /* It has that piece, or has thrown away what it had. */
         snapshot->offset = m->offset;
         read_piece(c, m->source);
     }
@@ -140,7 +140,8 @@ void consensus_on_snapshot_response(struct consensus *c, const struct consensus_
 
 /* ---- The member's side ---- */
 
-static void respond(struct consensus *c, uint64_t index, uint64_t offset, bool installed)
+static void respond(struct consensus *c, uint64_t index, uint64_t transfer, uint64_t offset,
+                    bool installed)
 {
     if (c->leader == CONSENSUS_NOBODY || c->leader == c->config.self)
         return;
@@ -148,6 +149,7 @@ static void respond(struct consensus *c, uint64_t index, uint64_t offset, bool i
     m.index = index;
     m.offset = offset;
     m.installed = installed;
+    m.transfer_id = transfer;
     consensus_send(c, &m);
 }
 
@@ -165,27 +167,34 @@ static void take_base(struct consensus *c, const struct consensus_message *m)
 {
     if (m->index > c->log.base_index && !consensus_log_has(&c->log, m->index, m->index_term))
         consensus_restart_log(c, m->index, m->index_term, false);
-    respond(c, m->index, 0, true);
+    respond(c, m->index, m->transfer_id, 0, true);
 }
 
 static void take_piece(struct consensus *c, const struct consensus_message *m)
 {
-    /* Of one leader's snapshots the later one is of a later index; an earlier one is a late frame.
-     */
-    if (m->offset == 0 && m->index > c->staging_index) {
+    /* Pieces of two transfers do not go together, even if they are of one index: the rows of items
+     * that change meanwhile are not the same. A leader numbers its transfers upwards. */
+    bool same = c->staging_index && m->term == c->staging_sender_term &&
+                m->transfer_id == c->staging_transfer;
+    bool older = c->staging_index && !same &&
+                 (m->term < c->staging_sender_term ||
+                  (m->term == c->staging_sender_term && m->transfer_id < c->staging_transfer));
+    if (older)
+        return;
+    if (!same && m->offset != 0) {
+        respond(c, m->index, m->transfer_id, 0, false);
+        return;
+    }
+    if (!same) {
         c->staging_index = m->index;
         c->staging_term = m->index_term;
+        c->staging_sender_term = m->term;
+        c->staging_transfer = m->transfer_id;
         c->staged = 0;
         consensus_trace(c, TRACE_INFO, "takes a snapshot of %llu", (unsigned long long)m->index);
     }
-    if (m->index < c->staging_index)
-        return;
-    if (m->index > c->staging_index) {
-        respond(c, m->index, 0, false);
-        return;
-    }
-    if (m->offset != c->staged) {
-        respond(c, c->staging_index, c->staged, false);
+    if (m->offset != c->staged || m->index != c->staging_index) {
+        respond(c, c->staging_index, c->staging_transfer, c->staged, false);
         return;
     }
     struct consensus_effect *write = consensus_emit(c, CONSENSUS_SNAPSHOT_WRITE);
@@ -215,11 +224,11 @@ void consensus_on_snapshot(struct consensus *c, const struct consensus_message *
     if (c->staging_write)
         return; /* the owner is at it; the piece comes again */
     if (m->index <= c->emitted) {
-        respond(c, m->index, 0, true);
+        respond(c, m->index, m->transfer_id, 0, true);
     } else if (consensus_log_has(&c->log, m->index, m->index_term) && m->index <= c->durable) {
         /* A snapshot is of what is committed, and all of it is here already. */
         consensus_commit(c, m->index);
-        respond(c, m->index, 0, true);
+        respond(c, m->index, m->transfer_id, 0, true);
     } else {
         take_piece(c, m);
     }
@@ -231,7 +240,7 @@ void consensus_on_snapshot_staged(struct consensus *c, const struct consensus_in
         return; /* of a snapshot that was given up */
     c->staged = in->offset;
     c->staging_write = false;
-    respond(c, c->staging_index, c->staged, false);
+    respond(c, c->staging_index, c->staging_transfer, c->staged, false);
 }
 
 void consensus_on_snapshot_installed(struct consensus *c, const struct consensus_input *in)
@@ -251,5 +260,5 @@ void consensus_on_snapshot_installed(struct consensus *c, const struct consensus
     consensus_trace(c, TRACE_INFO, "has the snapshot of %llu", (unsigned long long)index);
     consensus_requests_lost(c);
     consensus_requests_applied(c);
-    respond(c, index, 0, true);
+    respond(c, index, c->staging_transfer, 0, true);
 }

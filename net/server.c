@@ -28,7 +28,7 @@ struct server_limits server_limits_default(void)
         .output_bytes_max = 4 << 20,
         .idle_ms_max = 60000,
         .request_ms_max = 30000,
-        .message_bytes_max = 2 << 20,
+        .message_bytes_max = 4 << 20,
     };
 }
 

@@ -30,7 +30,7 @@ struct server_limits {
     uint64_t output_bytes_max;  /* unsent a connection; 4 MiB, then reading stops */
     uint64_t idle_ms_max;       /* between requests; 60 s */
     uint64_t request_ms_max;    /* from a request's first byte to its last; 30 s; 408 beyond */
-    uint64_t message_bytes_max; /* one gRPC message; 2 MiB; RESOURCE_EXHAUSTED beyond */
+    uint64_t message_bytes_max; /* one gRPC message; 4 MiB; RESOURCE_EXHAUSTED beyond */
 };
 struct server_limits server_limits_default(void);
 

@@ -151,7 +151,9 @@ static void handle_health(const struct admin *admin, struct exchange *exchange)
 {
     struct buf body cleanup(buf_deinit);
     buf_init(&body);
-    buf_printf(&body, "healthy: dynamodb.%s.amazonaws.com",
+    buf_printf(&body,
+               admin->config->core.witness_only ? "healthy: witness in %s"
+                                                : "healthy: dynamodb.%s.amazonaws.com",
                region_id_name(admin->config->core.region));
     respond(exchange, 200, "text/plain", &body);
 }

@@ -36,6 +36,9 @@ bool admin_handle(struct admin *admin, struct exchange *exchange);
 /* The parts, as text. */
 void admin_write_status(const struct admin *admin, struct buf *to);
 void admin_write_metrics(const struct admin *admin, struct buf *to);
+/* Their parts on strong tables: a JSON array, and families of metrics (admin_groups.c). */
+void admin_write_groups(const struct region *core, struct buf *to);
+void admin_write_group_metrics(const struct admin *admin, struct buf *to);
 /* A page of the ledger after this token (hexadecimal; empty: from the start). False for a token or
  * a store that cannot be read. */
 bool admin_write_conflicts(const struct admin *admin, struct bytes after, uint32_t limit,

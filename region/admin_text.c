@@ -66,9 +66,11 @@ void admin_write_status(const struct admin *admin, struct buf *to)
     const struct region *core = driver_core(admin->driver);
     const struct config *config = admin->config;
     buf_printf(to,
-               "{\"region\":\"%s\",\"ready\":%s,\"durability\":\"%s\",\"clock\":{\"mode\":\"%s\","
-               "\"offset_ms\":%" PRId64 ",\"rate_ppm\":%" PRId64 "},\"tables\":[",
-               region_id_name(config->core.region), true_or_false(admin->ready),
+               "{\"region\":\"%s\",\"kind\":\"%s\",\"ready\":%s,\"durability\":\"%s\","
+               "\"clock\":{\"mode\":\"%s\",\"offset_ms\":%" PRId64 ",\"rate_ppm\":%" PRId64
+               "},\"tables\":[",
+               region_id_name(config->core.region),
+               config->core.witness_only ? "witness" : "region", true_or_false(admin->ready),
                config->sync ? "fsync" : "os",
                config->core.clock_mode == HLC_HYBRID ? "hybrid" : "wall",
                clock_ahead_ms(admin->clock, admin->loop->mono_ns), admin->clock->rate_ppm);
@@ -77,9 +79,11 @@ void admin_write_status(const struct admin *admin, struct buf *to)
             buf_append_u8(to, ',');
         write_table(admin, region_table_at(core, i), to);
     }
+    buf_append_text(to, "],\"groups\":");
+    admin_write_groups(core, to);
     struct region_counters counters = region_counters(core);
     buf_printf(to,
-               "],\"conflicts\":{\"concurrent\":%" PRIu64 ",\"late\":%" PRIu64 ",\"rows\":%" PRIu64
+               ",\"conflicts\":{\"concurrent\":%" PRIu64 ",\"late\":%" PRIu64 ",\"rows\":%" PRIu64
                "}}\n",
                counters.conflicts_concurrent, counters.conflicts_late, counters.ledger_rows);
 }
@@ -211,6 +215,7 @@ void admin_write_metrics(const struct admin *admin, struct buf *to)
         write_lag_family(admin, (enum lag_figure)figure, to);
     struct region_counters counters = region_counters(driver_core(admin->driver));
     write_core_counters(&counters, to);
+    admin_write_group_metrics(admin, to);
     metrics_head(to, "tidemark_replication_queued_bytes", "gauge",
                  "Bytes that wait to be sent to a peer.");
     for (uint32_t i = 0; i < admin->config->peer_count; i++) {

@@ -28,21 +28,44 @@ struct file_values {
 static const cyaml_schema_value_t text_schema = {
     CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, CYAML_UNLIMITED)};
 
-/* A field for each name, and the end mark. */
-static void build_fields(cyaml_schema_field_t *fields)
+/* What the file has at its top, and in its section; each list has its end mark. */
+struct file_fields {
+    cyaml_schema_field_t top[CONFIG_NAMES + 2], section[CONFIG_NAMES + 1];
+};
+
+/* The name within the section; NULL for one at the top. */
+static const char *name_in_section(const char *name)
 {
+    static const char prefix[] = CONFIG_SECTION ".";
+    return strncmp(name, prefix, sizeof(prefix) - 1) == 0 ? name + sizeof(prefix) - 1 : NULL;
+}
+
+/* A field for each name. The section's fields lie in the same array of values, so the section is a
+ * mapping at offset 0. */
+static void build_fields(struct file_fields *fields)
+{
+    unsigned top = 0, section = 0;
     for (unsigned i = 0; i < CONFIG_NAMES; i++) {
-        fields[i] = (cyaml_schema_field_t){
-            .key = config_name_at(i).name,
-            .data_offset = (uint32_t)(offsetof(struct file_values, value) + i * sizeof(char *)),
-            .value = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, char, 0,
-                                         CYAML_UNLIMITED)},
-        };
+        const char *name = config_name_at(i).name, *inner = name_in_section(name);
+        cyaml_schema_field_t *field = inner ? &fields->section[section++] : &fields->top[top++];
+        if (i == CONFIG_PEER)
+            *field = (cyaml_schema_field_t)CYAML_FIELD_SEQUENCE_COUNT(
+                "peer", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct file_values, peers,
+                peer_count, &text_schema, 0, VV_MAX - 1);
+        else
+            *field = (cyaml_schema_field_t){
+                .key = inner ? inner : name,
+                .data_offset = (uint32_t)(offsetof(struct file_values, value) + i * sizeof(char *)),
+                .value = {CYAML_VALUE_STRING(CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, char, 0,
+                                             CYAML_UNLIMITED)},
+            };
     }
-    fields[CONFIG_PEER] = (cyaml_schema_field_t)CYAML_FIELD_SEQUENCE_COUNT(
-        "peer", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct file_values, peers, peer_count,
-        &text_schema, 0, VV_MAX - 1);
-    fields[CONFIG_NAMES] = (cyaml_schema_field_t)CYAML_FIELD_END;
+    fields->section[section] = (cyaml_schema_field_t)CYAML_FIELD_END;
+    fields->top[top++] = (cyaml_schema_field_t){
+        .key = CONFIG_SECTION,
+        .value = {CYAML_VALUE_MAPPING(CYAML_FLAG_OPTIONAL, struct file_values, fields->section)},
+    };
+    fields->top[top] = (cyaml_schema_field_t)CYAML_FIELD_END;
 }
 
 /* libcyaml tells the field and the line in its log: one line of it is the error, the others lead
@@ -59,24 +82,33 @@ static void keep_log(cyaml_log_t level, void *context, const char *format, va_li
     buf_append_text(text, line);
 }
 
+static bool line_sets(const char *text, const char *name)
+{
+    const char *at = text + strspn(text, " \t\"'");
+    size_t len = strlen(name);
+    return strncmp(at, name, len) == 0 && at[len + strspn(at + len, " \"'")] == ':';
+}
+
 /* On which line the file sets a name, as far as that can be seen without parsing; 0: unknown.
- * libcyaml forgets the lines of what it accepts. */
+ * libcyaml forgets the lines of what it accepts. What is not seen in a section is where the section
+ * is. */
 static unsigned find_line(const char *path, const char *name)
 {
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
+    const char *inner = name_in_section(name);
     char text[1024];
-    unsigned line = 0, found = 0;
-    size_t len = strlen(name);
+    unsigned line = 0, found = 0, section = 0;
     while (!found && fgets(text, sizeof(text), file)) {
         line++;
-        const char *at = text + strspn(text, " \t\"'");
-        if (strncmp(at, name, len) == 0 && at[len + strspn(at + len, " \"'")] == ':')
+        if (inner && !section)
+            section = line_sets(text, CONFIG_SECTION) ? line : 0;
+        else if (line_sets(text, inner ? inner : name))
             found = line;
     }
     fclose(file);
-    return found;
+    return found ? found : section;
 }
 
 /* For a key that it does not know, libcyaml gives the line of the value before. */
@@ -128,10 +160,10 @@ static bool apply_file(struct config *config, const char *path, const struct fil
 
 static bool load_file(struct config *config, const char *path, char *error, size_t error_len)
 {
-    cyaml_schema_field_t fields[CONFIG_NAMES + 1];
-    build_fields(fields);
+    struct file_fields fields = {0};
+    build_fields(&fields);
     const cyaml_schema_value_t top = {
-        CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct file_values, fields)};
+        CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct file_values, fields.top)};
     struct buf text cleanup(buf_deinit);
     buf_init(&text);
     const cyaml_config_t reader = {
@@ -212,7 +244,7 @@ static bool apply_flags(struct config *config, const struct flags *flags, char *
     return true;
 }
 
-static void parse_flags(int argc, char **argv, struct flags *ret)
+static void parse_flags(int argc, char **argv, bool witness, struct flags *ret)
 {
     enum { PARTITIONS = CONFIG_OPTIONS }; /* the first limit, the only one with a flag of its own */
     struct argp_option listed[CONFIG_OPTIONS + 4] = {0};
@@ -236,8 +268,10 @@ static void parse_flags(int argc, char **argv, struct flags *ret)
         listed,
         take_flag,
         NULL,
-        "One Region of a Tidemark cluster: the DynamoDB API, its storage, and "
-        "replication to its peers.",
+        witness ? "A witness of strongly consistent global tables: it stores the newest writes for "
+                  "the other two members, no items, and answers no DynamoDB requests."
+                : "One Region of a Tidemark cluster: the DynamoDB API, its storage, and "
+                  "replication to its peers.",
         NULL,
         NULL,
         NULL};
@@ -280,6 +314,13 @@ static const char *find_contradiction(const struct config *config)
         return "body-bytes-max must not be above body-bytes-total-max";
     if (config->backoff_ms_min > config->backoff_ms_max)
         return "backoff-ms-min must not be above backoff-ms-max";
+    const struct strong_config *strong = &config->core.strong;
+    if (strong->election_ms < 2 * strong->heartbeat_ms)
+        return "mrsc.election-ms must be at least twice mrsc.heartbeat-ms";
+    if (strong->election_ms > strong->election_ms_max)
+        return "mrsc.election-ms must not be above mrsc.election-ms-max";
+    if (strong->retry_ms > strong->request_timeout_ms)
+        return "mrsc.retry-ms must not be above mrsc.request-timeout-ms";
     return NULL;
 }
 
@@ -293,11 +334,13 @@ static void fill_cores(struct config *config)
         core->peers[i] = core->replication.peers[i] = config->peers[i].region;
 }
 
-bool config_load(int argc, char **argv, struct config *ret, char *error, size_t error_len)
+static bool load(int argc, char **argv, bool witness, struct config *ret, char *error,
+                 size_t error_len)
 {
     struct flags flags = {.at = xcalloc((size_t)argc + 1, sizeof(*flags.at))};
-    parse_flags(argc, argv, &flags);
+    parse_flags(argc, argv, witness, &flags);
     set_defaults(ret);
+    ret->core.witness_only = witness;
     bool good = (!flags.file || load_file(ret, flags.file, error, error_len)) &&
                 apply_flags(ret, &flags, error, error_len);
     free(flags.at);
@@ -310,6 +353,16 @@ bool config_load(int argc, char **argv, struct config *ret, char *error, size_t 
     }
     fill_cores(ret);
     return true;
+}
+
+bool config_load(int argc, char **argv, struct config *ret, char *error, size_t error_len)
+{
+    return load(argc, argv, false, ret, error, error_len);
+}
+
+bool config_load_witness(int argc, char **argv, struct config *ret, char *error, size_t error_len)
+{
+    return load(argc, argv, true, ret, error, error_len);
 }
 
 void config_deinit(struct config *config)

@@ -28,6 +28,7 @@ struct config {
     uint32_t peer_count;
     bool sync; /* durability: fsync, else os */
     bool strict_credentials;
+    bool discard_damaged_store; /* set it aside and start empty (setaside.h) */
     int64_t clock_offset_ms, clock_rate_ppm;
     enum trace_level log_level;
 
@@ -43,6 +44,8 @@ struct config {
  * --help,
  * --version and flags that do not exist. */
 bool config_load(int argc, char **argv, struct config *ret, char *error, size_t error_len);
+/* The same for tidemark-witness, which holds witnesses of strong tables and nothing else. */
+bool config_load_witness(int argc, char **argv, struct config *ret, char *error, size_t error_len);
 void config_deinit(struct config *config);
 
 #endif

@@ -6,10 +6,15 @@
  * before limits. */
 
 #include "region/config.h"
+#include "region/core/strong_limits.h"
+
+/* Names of strong tables' settings: `mrsc.conflict` to a flag, `conflict` in the file's section
+ * `mrsc`. */
+#define CONFIG_SECTION "mrsc"
 
 enum {
-    CONFIG_OPTIONS = 13,
-    CONFIG_LIMITS = 34,
+    CONFIG_OPTIONS = 15,
+    CONFIG_LIMITS = 34 + STRONG_LIMIT_COUNT,
     CONFIG_NAMES = CONFIG_OPTIONS + CONFIG_LIMITS,
     CONFIG_PEER = 4 /* the option that is a list */
 };

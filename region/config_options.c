@@ -69,8 +69,13 @@ static const struct limit limits[] = {
     LIMIT("group-bytes-max", group_bytes_max, KIB, GIB, MIB),
     LIMIT("connect-ms-max", connect_ms_max, 10, HOUR_MS, 2000),
     LIMIT("backoff-ms-min", backoff_ms_min, 1, HOUR_MS, 20),
-    LIMIT("backoff-ms-max", backoff_ms_max, 1, HOUR_MS, 250),
+    LIMIT("backoff-ms-max", backoff_ms_max, 1, HOUR_MS, 200),
     LIMIT("drain-ms", drain_ms, 0, HOUR_MS, 5000),
+
+#define STRONG_LIMIT(name, member, low, high, standard)                                            \
+    LIMIT(CONFIG_SECTION "." name, core.strong.member, low, high, standard),
+    STRONG_LIMIT_MAP(STRONG_LIMIT)
+#undef STRONG_LIMIT
 };
 
 static void limit_store(struct config *config, const struct limit *limit, uint64_t value)
@@ -223,6 +228,19 @@ static bool set_clock_rate(struct config *config, const char *text, struct buf *
     return parse_signed(text, -CLOCK_RATE_PPM_MAX, CLOCK_RATE_PPM_MAX, &config->clock_rate_ppm);
 }
 
+static bool set_strong_conflict(struct config *config, const char *text, struct buf *expected)
+{
+    bool serialize;
+    bool good = set_word(&serialize, text, "serialize", "aws", expected);
+    config->core.strong.conflict = serialize ? STRONG_CONFLICT_SERIALIZE : STRONG_CONFLICT_AWS;
+    return good;
+}
+
+static bool set_discard(struct config *config, const char *text, struct buf *expected)
+{
+    return set_word(&config->discard_damaged_store, text, "true", "false", expected);
+}
+
 static bool set_strict(struct config *config, const char *text, struct buf *expected)
 {
     return set_word(&config->strict_credentials, text, "true", "false", expected);
@@ -267,6 +285,12 @@ static const struct {
     {"tls-certificate", "FILE", "PEM; with --tls-key, the port speaks TLS", set_certificate},
     {"tls-key", "FILE", "PEM", set_key},
     {"log-level", "LEVEL", "debug, info (the default), warn or error", set_log_level},
+    {"discard-damaged-store", NULL,
+     "Read all of the store first, and if it is damaged set it aside and start empty", set_discard},
+    {CONFIG_SECTION ".conflict", "aws|serialize",
+     "Strong tables: refuse a write of an item that another Region is modifying, as AWS does (aws, "
+     "the default), or let it wait its turn",
+     set_strong_conflict},
 };
 
 _Static_assert(array_len(options) == CONFIG_OPTIONS, "config_internal.h counts the options");

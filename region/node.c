@@ -16,7 +16,7 @@
 #include "region/metrics.h"
 #include "region/peers.h"
 #include "region/serve.h"
-#include "region/store_leveldb.h"
+#include "region/store_open.h"
 
 enum drain_state { SERVING, DRAINING, SETTLING, DRAINED };
 
@@ -44,8 +44,13 @@ static void on_ready(void *context)
     struct node *node = context;
     node->admin.ready = true;
     serve_begin(node->serve, node->driver);
-    log_line(node->log, TRACE_INFO, "serving on port %u, %u tables, %u peers", node_port(node),
-             region_table_count(driver_core(node->driver)), node->config->peer_count);
+    const struct region *core = driver_core(node->driver);
+    if (node->core.witness_only)
+        log_line(node->log, TRACE_INFO, "witness on port %u, %u groups, %u peers", node_port(node),
+                 region_group_count(core), node->config->peer_count);
+    else
+        log_line(node->log, TRACE_INFO, "serving on port %u, %u tables, %u peers", node_port(node),
+                 region_table_count(core), node->config->peer_count);
     if (node->events.ready)
         node->events.ready(node->events.context);
 }
@@ -170,9 +175,12 @@ struct node *node_open(struct loop *loop, const struct config *config, const str
                                          .cache_bytes = config->cache_bytes,
                                          .write_buffer_bytes = config->write_buffer_bytes,
                                          .trace = log_trace(log)};
+    enum store_damage damage = config->discard_damaged_store || config->core.witness_only
+                                   ? STORE_DISCARD_DAMAGE
+                                   : STORE_REFUSE_DAMAGE;
     /* The port first: whoever finds it taken must not touch the data. */
     if (!listen_on_ports(node, error, error_len) ||
-        !(node->store = store_leveldb_open(&store, error, error_len))) {
+        !(node->store = store_open(&store, damage, log, error, error_len))) {
         node_close(node);
         node_free(node);
         return NULL;

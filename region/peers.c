@@ -23,12 +23,24 @@ static struct stream *find_stream(struct peers *peers, uint16_t region, enum reg
 {
     struct peer *peer = peers_find(peers, region);
     check(peer != NULL);
-    return channel == CHANNEL_OUTBOUND ? &peer->outbound : &peer->inbound;
+    return &peer->streams[channel];
 }
 
-static const char *channel_name(enum region_channel channel)
+static const struct {
+    const char *name; /* with a Region's name behind it */
+    const char *path;
+    bool ours;    /* we open it; else the peer does */
+    bool two_way; /* the core hears that it is there, and both sides speak */
+} channels[CHANNELS] = {
+    [CHANNEL_OUTBOUND] = {"replication to", PATH_REPLICATE, true, true},
+    [CHANNEL_INBOUND] = {"replication from", PATH_REPLICATE, false, true},
+    [CHANNEL_GROUPS_OUT] = {"strong groups to", PATH_GROUPS, true, false},
+    [CHANNEL_GROUPS_IN] = {"strong groups from", PATH_GROUPS, false, false},
+};
+
+static bool comes_and_goes(const struct stream *stream)
 {
-    return channel == CHANNEL_OUTBOUND ? "to" : "from";
+    return channels[stream->channel].ours || channels[stream->channel].two_way;
 }
 
 /* ---- Streams ---- */
@@ -45,36 +57,60 @@ static void push_stream(const struct stream *stream, enum region_input_kind kind
 static void stream_begin(struct stream *stream, struct grpc_call *call)
 {
     stream->call = call;
-    stream->known = false;
+    stream->known = stream->dropping = false;
     stream->generation = ++stream->peer->peers->generation;
-    push_stream(stream, REGION_PEER_UP, BYTES_NONE);
-    log_line(stream->peer->peers->log, TRACE_INFO, "replication %s %s: stream open",
-             channel_name(stream->channel), region_id_name(stream->peer->region));
+    if (comes_and_goes(stream))
+        push_stream(stream, REGION_PEER_UP, BYTES_NONE);
+    log_line(stream->peer->peers->log, TRACE_INFO, "%s %s: stream open",
+             channels[stream->channel].name, region_id_name(stream->peer->region));
 }
 
 static void stream_end(struct stream *stream, const char *reason)
 {
     stream->call = NULL;
     stream->known = false;
-    push_stream(stream, REGION_PEER_DOWN, BYTES_NONE);
-    log_line(stream->peer->peers->log, TRACE_INFO, "replication %s %s: stream closed: %s",
-             channel_name(stream->channel), region_id_name(stream->peer->region), reason);
+    if (comes_and_goes(stream))
+        push_stream(stream, REGION_PEER_DOWN, BYTES_NONE);
+    log_line(stream->peer->peers->log, TRACE_INFO, "%s %s: stream closed: %s",
+             channels[stream->channel].name, region_id_name(stream->peer->region), reason);
+}
+
+static void take_groups(const struct stream *stream, struct grpc_call *call, struct bytes message)
+{
+    struct bytes body;
+    if (!peers_take_groups(message, &body)) {
+        grpc_call_consume(call, message.len);
+        grpc_call_finish(call, GRPC_INVALID_ARGUMENT, "not a GroupsMessage");
+        return;
+    }
+    grpc_call_consume(call, message.len - body.len); /* the rest, when the core has it */
+    push_stream(stream, REGION_PEER_FRAME, body);
 }
 
 static void on_stream_message(void *context, struct grpc_call *call, struct bytes message)
 {
     struct stream *stream = context;
-    if (stream->call == call)
-        push_stream(stream, REGION_PEER_FRAME, message);
-    else
+    if (stream->call != call || stream->channel == CHANNEL_GROUPS_OUT)
         grpc_call_consume(call, message.len);
+    else if (stream->channel == CHANNEL_GROUPS_IN)
+        take_groups(stream, call, message);
+    else
+        push_stream(stream, REGION_PEER_FRAME, message);
 }
 
 static void on_stream_half_closed(void *context, struct grpc_call *call)
 {
     struct stream *stream = context;
-    if (stream->channel == CHANNEL_INBOUND)
-        grpc_call_finish(call, GRPC_OK, "");
+    if (channels[stream->channel].ours)
+        return;
+    if (stream->channel == CHANNEL_GROUPS_IN)
+        grpc_call_send(call, BYTES_NONE); /* a GroupsEnd, which has no fields */
+    grpc_call_finish(call, GRPC_OK, "");
+}
+
+static void reopen_later(struct stream *stream)
+{
+    stream->reopen_ns = stream->peer->peers->loop->mono_ns + REOPEN_MS * UINT64_C(1000000);
 }
 
 static void on_stream_closed(void *context, struct grpc_call *call, enum grpc_status status,
@@ -85,9 +121,8 @@ static void on_stream_closed(void *context, struct grpc_call *call, enum grpc_st
     if (stream->call != call)
         return;
     stream_end(stream, reason ? reason : "");
-    struct peer *peer = stream->peer;
-    if (stream->channel == CHANNEL_OUTBOUND && peer->link_up)
-        peer->reopen_ns = peer->peers->loop->mono_ns + REOPEN_MS * UINT64_C(1000000);
+    if (channels[stream->channel].ours && stream->peer->link_up)
+        reopen_later(stream);
 }
 
 static struct grpc_events stream_events(struct stream *stream)
@@ -95,39 +130,48 @@ static struct grpc_events stream_events(struct stream *stream)
     return (struct grpc_events){on_stream_message, on_stream_half_closed, on_stream_closed, stream};
 }
 
-static void open_outbound(struct peer *peer)
+static void open_stream(struct stream *stream)
 {
-    peer->reopen_ns = UINT64_MAX;
+    struct peer *peer = stream->peer;
+    stream->reopen_ns = UINT64_MAX;
     const char *headers[] = {HEADER_REGION, region_id_name(peer->peers->config->core.region), NULL};
-    struct grpc_events events = stream_events(&peer->outbound);
-    struct grpc_call *call = grpc_link_call(peer->link, PATH_REPLICATE, headers, &events);
+    struct grpc_events events = stream_events(stream);
+    struct grpc_call *call =
+        grpc_link_call(peer->link, channels[stream->channel].path, headers, &events);
     if (call)
-        stream_begin(&peer->outbound, call);
+        stream_begin(stream, call);
     else
-        peer->reopen_ns = peer->peers->loop->mono_ns + REOPEN_MS * UINT64_C(1000000);
+        reopen_later(stream);
 }
 
 static void on_link_up(void *context)
 {
     struct peer *peer = context;
     peer->link_up = true;
-    open_outbound(peer);
+    open_stream(&peer->streams[CHANNEL_OUTBOUND]);
+    open_stream(&peer->streams[CHANNEL_GROUPS_OUT]);
+    peers_calls_connected(peer);
+}
+
+static void forget_reopening(struct peer *peer)
+{
+    peer->link_up = false;
+    for (unsigned i = 0; i < CHANNELS; i++)
+        peer->streams[i].reopen_ns = UINT64_MAX;
 }
 
 static void on_link_down(void *context, const char *reason)
 {
     struct peer *peer = context;
-    peer->link_up = false;
-    peer->reopen_ns = UINT64_MAX;
+    forget_reopening(peer);
     log_line(peer->peers->log, TRACE_DEBUG, "connection to %s: %s", region_id_name(peer->region),
              reason ? reason : "");
 }
 
 /* A newer stream of the same peer replaces the older one, whose end we may not have heard of yet.
  */
-static void accept_stream(struct peer *peer, struct grpc_call *call)
+static void accept_stream(struct stream *stream, struct grpc_call *call)
 {
-    struct stream *stream = &peer->inbound;
     struct grpc_call *older = stream->call;
     struct grpc_events events = stream_events(stream);
     if (older) {
@@ -142,7 +186,11 @@ void peers_send(struct peers *peers, uint16_t peer, enum region_channel channel,
                 struct bytes message)
 {
     struct stream *stream = find_stream(peers, peer, channel);
-    if (stream->call && stream->known)
+    if (!stream->call || !stream->known)
+        return;
+    if (channel == CHANNEL_GROUPS_OUT)
+        peers_send_groups(stream, message);
+    else
         grpc_call_send(stream->call, message);
 }
 
@@ -151,8 +199,8 @@ void peers_close(struct peers *peers, uint16_t peer, enum region_channel channel
 {
     struct stream *stream = find_stream(peers, peer, channel);
     if (stream->call && stream->known) {
-        log_line(peers->log, TRACE_WARN, "replication %s %s: closing the stream: %s",
-                 channel_name(channel), region_id_name(peer), reason);
+        log_line(peers->log, TRACE_WARN, "%s %s: closing the stream: %s", channels[channel].name,
+                 region_id_name(peer), reason);
         grpc_call_cancel(stream->call, reason);
     }
 }
@@ -162,9 +210,9 @@ void peers_taken(struct peers *peers, const struct region_input *in, uint64_t ta
     struct stream *stream = find_stream(peers, in->peer, in->channel);
     if (!stream->call || stream->generation != tag)
         return;
-    if (in->kind == REGION_PEER_UP)
+    if (in->kind != REGION_PEER_DOWN)
         stream->known = true;
-    else if (in->kind == REGION_PEER_FRAME)
+    if (in->kind == REGION_PEER_FRAME)
         grpc_call_consume(stream->call, in->bytes.len);
 }
 
@@ -194,8 +242,9 @@ static void refuse_call(struct grpc_call *call, enum grpc_status status, const c
 
 bool peers_accept(struct peers *peers, struct grpc_call *call, struct bytes path)
 {
-    bool stream = bytes_is(path, PATH_REPLICATE);
-    if (!stream && !bytes_is(path, PATH_CONTROL))
+    bool replicate = bytes_is(path, PATH_REPLICATE);
+    bool groups = bytes_is(path, PATH_GROUPS);
+    if (!replicate && !groups && !bytes_is(path, PATH_CONTROL))
         return false;
     struct bytes name = grpc_call_header(call, HEADER_REGION);
     struct peer *peer = peers_find(peers, region_id_find(name));
@@ -204,8 +253,8 @@ bool peers_accept(struct peers *peers, struct grpc_call *call, struct bytes path
     else if (!peer)
         refuse_call(call, GRPC_FAILED_PRECONDITION,
                     "the header tidemark-region must name a configured peer of this Region");
-    else if (stream)
-        accept_stream(peer, call);
+    else if (replicate || groups)
+        accept_stream(&peer->streams[groups ? CHANNEL_GROUPS_IN : CHANNEL_INBOUND], call);
     else if (peers->incoming_count == CALLS_MAX)
         refuse_call(call, GRPC_RESOURCE_EXHAUSTED, "too many control calls under way");
     else
@@ -219,8 +268,10 @@ void peers_round(struct peers *peers)
 {
     uint64_t now_ns = peers->loop->mono_ns;
     for (uint32_t i = 0; i < peers->count; i++) {
-        if (peers->at[i].reopen_ns <= now_ns)
-            open_outbound(&peers->at[i]);
+        for (unsigned j = 0; j < CHANNELS; j++) {
+            if (peers->at[i].streams[j].reopen_ns <= now_ns)
+                open_stream(&peers->at[i].streams[j]);
+        }
     }
     peers_expire_calls(peers);
 }
@@ -229,8 +280,10 @@ uint64_t peers_deadline(const struct peers *peers)
 {
     uint64_t deadline_ns = peers_calls_deadline(peers);
     for (uint32_t i = 0; i < peers->count; i++) {
-        if (peers->at[i].reopen_ns < deadline_ns)
-            deadline_ns = peers->at[i].reopen_ns;
+        for (unsigned j = 0; j < CHANNELS; j++) {
+            if (peers->at[i].streams[j].reopen_ns < deadline_ns)
+                deadline_ns = peers->at[i].streams[j].reopen_ns;
+        }
     }
     return deadline_ns;
 }
@@ -242,12 +295,22 @@ uint64_t peers_queued(const struct peers *peers, uint16_t region)
         const struct peer *peer = &peers->at[i];
         if (peer->region != region)
             continue;
-        if (peer->outbound.call)
-            queued += grpc_call_queued(peer->outbound.call);
-        if (peer->inbound.call)
-            queued += grpc_call_queued(peer->inbound.call);
+        for (unsigned j = 0; j < CHANNELS; j++) {
+            if (peer->streams[j].call)
+                queued += grpc_call_queued(peer->streams[j].call);
+        }
     }
     return queued;
+}
+
+uint64_t peers_groups_dropped(const struct peers *peers, uint16_t region)
+{
+    uint64_t dropped = 0;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        if (peers->at[i].region == region)
+            dropped = peers->at[i].groups_dropped;
+    }
+    return dropped;
 }
 
 /* ---- Life ---- */
@@ -260,6 +323,7 @@ struct peers *peers_new(struct loop *loop, const struct config *config, const st
     peers->config = config;
     peers->log = log;
     peers->seed = seed;
+    buf_init(&peers->scratch);
     list_init(&peers->incoming);
     list_init(&peers->outgoing);
     peers->count = config->peer_count;
@@ -267,9 +331,9 @@ struct peers *peers_new(struct loop *loop, const struct config *config, const st
         struct peer *peer = &peers->at[i];
         peer->peers = peers;
         peer->region = config->peers[i].region;
-        peer->reopen_ns = UINT64_MAX;
-        peer->outbound = (struct stream){.peer = peer, .channel = CHANNEL_OUTBOUND};
-        peer->inbound = (struct stream){.peer = peer, .channel = CHANNEL_INBOUND};
+        for (unsigned j = 0; j < CHANNELS; j++)
+            peer->streams[j] = (struct stream){
+                .peer = peer, .channel = (enum region_channel)j, .reopen_ns = UINT64_MAX};
     }
     return peers;
 }
@@ -297,12 +361,13 @@ void peers_stop(struct peers *peers)
     peers->driver = NULL;
     for (uint32_t i = 0; i < peers->count; i++) {
         struct peer *peer = &peers->at[i];
-        if (peer->inbound.call)
-            grpc_call_finish(peer->inbound.call, GRPC_UNAVAILABLE, "shutting down");
+        for (unsigned j = 0; j < CHANNELS; j++) {
+            if (!channels[j].ours && peer->streams[j].call)
+                grpc_call_finish(peer->streams[j].call, GRPC_UNAVAILABLE, "shutting down");
+        }
         if (peer->link)
             grpc_link_close(steal(&peer->link));
-        peer->link_up = false;
-        peer->reopen_ns = UINT64_MAX;
+        forget_reopening(peer);
     }
 }
 
@@ -311,5 +376,6 @@ void peers_free(struct peers *peers)
     if (!peers)
         return;
     peers_calls_free(peers);
+    buf_deinit(&peers->scratch);
     free(peers);
 }

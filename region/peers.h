@@ -3,8 +3,9 @@
 #define REGION_PEERS_H
 
 /* The other Regions. To each we keep one connection, on which we open the stream that carries our
- * log and make control calls; from each we accept the stream that carries its log, and its calls.
- * Opaque messages pass between these and the core. */
+ * log and the one that carries what we say to the strong groups, and make control calls; from each
+ * we accept the same. So a link that is cut one way stops exactly what one Region says to the
+ * other. Opaque messages pass between these and the core. */
 
 #include "net/grpc.h"
 #include "net/loop.h"
@@ -40,7 +41,9 @@ void peers_taken(struct peers *peers, const struct region_input *in, uint64_t ta
 void peers_round(struct peers *peers);
 uint64_t peers_deadline(const struct peers *peers);
 
-/* Bytes that wait to be sent to this peer, both streams. */
+/* Bytes that wait to be sent to this peer, on all streams. */
 uint64_t peers_queued(const struct peers *peers, uint16_t peer);
+/* Messages to this peer's strong groups that were dropped for want of room. */
+uint64_t peers_groups_dropped(const struct peers *peers, uint16_t peer);
 
 #endif

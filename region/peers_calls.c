@@ -19,15 +19,18 @@ struct incoming {
     bool asked; /* the core has it, and will answer */
 };
 
-/* A call to a peer. Lives until the gRPC call is over. */
+/* A call to a peer. Waits for the connection a while, as one that is just being made is no reason to
+ * refuse a user; then lives until the gRPC call is over. */
 struct outgoing {
     struct list link;
-    struct peers *peers;
-    struct grpc_call *call;
+    struct peer *peer;
+    struct grpc_call *call; /* NULL: waits for the connection */
+    struct buf body;        /* while it waits */
     uint64_t id;
     uint64_t deadline_ns;
     bool done; /* the core has been told */
 };
+enum { CONNECTION_WAIT_MS = 1000 };
 
 /* ---- ControlMessage ---- */
 
@@ -152,9 +155,20 @@ static void on_outgoing_message(void *context, struct grpc_call *call, struct by
         return;
     Tidemark__Replication__V1__ControlMessage *control = decode_control(message);
     outgoing->done = true;
-    push_done(outgoing->peers, outgoing->id, !control,
+    push_done(outgoing->peer->peers, outgoing->id, !control,
               control ? bytes_make(control->body.data, control->body.len) : BYTES_NONE);
     free_control(control);
+}
+
+static void outgoing_end(struct outgoing *outgoing)
+{
+    struct peers *peers = outgoing->peer->peers;
+    if (!outgoing->done)
+        push_done(peers, outgoing->id, true, BYTES_NONE);
+    peers->outgoing_count--;
+    list_remove(&outgoing->link);
+    buf_deinit(&outgoing->body);
+    free(outgoing);
 }
 
 static void on_outgoing_closed(void *context, struct grpc_call *call, enum grpc_status status,
@@ -163,39 +177,56 @@ static void on_outgoing_closed(void *context, struct grpc_call *call, enum grpc_
     (void)call;
     (void)status;
     (void)reason;
-    struct outgoing *outgoing = context;
-    if (!outgoing->done)
-        push_done(outgoing->peers, outgoing->id, true, BYTES_NONE);
-    outgoing->peers->outgoing_count--;
-    list_remove(&outgoing->link);
-    free(outgoing);
+    outgoing_end(context);
+}
+
+static void outgoing_send(struct outgoing *outgoing)
+{
+    struct peer *peer = outgoing->peer;
+    const struct config *config = peer->peers->config;
+    struct grpc_events events = {on_outgoing_message, NULL, on_outgoing_closed, outgoing};
+    const char *headers[] = {HEADER_REGION, region_id_name(config->core.region), NULL};
+    outgoing->deadline_ns =
+        peer->peers->loop->mono_ns + config->core.call_timeout_ms * UINT64_C(1000000);
+    outgoing->call = grpc_link_call(peer->link, PATH_CONTROL, headers, &events);
+    if (!outgoing->call) {
+        outgoing_end(outgoing);
+        return;
+    }
+    send_control(outgoing->call, buf_view(&outgoing->body));
+    buf_deinit(&outgoing->body);
+    buf_init(&outgoing->body);
+    grpc_call_finish(outgoing->call, GRPC_OK, "");
 }
 
 void peers_call(struct peers *peers, uint16_t region, uint64_t id, struct bytes body)
 {
     struct peer *peer = peers_find(peers, region);
     check(peer != NULL);
-    if (!peer->link_up || peers->outgoing_count == CALLS_MAX) {
+    if (peers->outgoing_count == CALLS_MAX) {
         push_done(peers, id, true, BYTES_NONE);
         return;
     }
     struct outgoing *outgoing = xcalloc(1, sizeof(*outgoing));
-    *outgoing = (struct outgoing){.peers = peers,
+    *outgoing = (struct outgoing){.peer = peer,
                                   .id = id,
                                   .deadline_ns = peers->loop->mono_ns +
-                                                 peers->config->core.call_timeout_ms * 1000000};
-    struct grpc_events events = {on_outgoing_message, NULL, on_outgoing_closed, outgoing};
-    const char *headers[] = {HEADER_REGION, region_id_name(peers->config->core.region), NULL};
-    outgoing->call = grpc_link_call(peer->link, PATH_CONTROL, headers, &events);
-    if (!outgoing->call) {
-        free(outgoing);
-        push_done(peers, id, true, BYTES_NONE);
-        return;
-    }
+                                                 CONNECTION_WAIT_MS * UINT64_C(1000000)};
+    buf_append_bytes(&outgoing->body, body);
     list_append(&peers->outgoing, &outgoing->link);
     peers->outgoing_count++;
-    send_control(outgoing->call, body);
-    grpc_call_finish(outgoing->call, GRPC_OK, "");
+    if (peer->link_up)
+        outgoing_send(outgoing);
+}
+
+void peers_calls_connected(struct peer *peer)
+{
+    list_each(link, spare, &peer->peers->outgoing)
+    {
+        struct outgoing *outgoing = container_of(link, struct outgoing, link);
+        if (outgoing->peer == peer && !outgoing->call)
+            outgoing_send(outgoing);
+    }
 }
 
 /* ---- Time and life ---- */
@@ -212,7 +243,10 @@ void peers_expire_calls(struct peers *peers)
             if (outgoing->deadline_ns > now_ns)
                 continue;
             outgoing->deadline_ns = UINT64_MAX;
-            grpc_call_cancel(outgoing->call, "no answer in time");
+            if (outgoing->call)
+                grpc_call_cancel(outgoing->call, "no answer in time");
+            else
+                outgoing_end(outgoing);
             again = true;
             break;
         }
@@ -235,6 +269,10 @@ void peers_calls_free(struct peers *peers)
 {
     for (struct list *link = list_take(&peers->incoming); link; link = list_take(&peers->incoming))
         free(container_of(link, struct incoming, link));
-    for (struct list *link = list_take(&peers->outgoing); link; link = list_take(&peers->outgoing))
-        free(container_of(link, struct outgoing, link));
+    for (struct list *link = list_take(&peers->outgoing); link;
+         link = list_take(&peers->outgoing)) {
+        struct outgoing *outgoing = container_of(link, struct outgoing, link);
+        buf_deinit(&outgoing->body);
+        free(outgoing);
+    }
 }

@@ -2,18 +2,24 @@
 #ifndef REGION_PEERS_INTERNAL_H
 #define REGION_PEERS_INTERNAL_H
 
-/* What peers.c (streams, accepting, time) and peers_calls.c (control calls) share. */
+/* What peers.c (streams, accepting, time), peers_groups.c (messages of strong groups) and
+ * peers_calls.c (control calls) share. */
 
 #include "conflict/base/list.h"
 #include "region/peers.h"
 
 #define PATH_REPLICATE "/tidemark.replication.v1.Replicator/Replicate"
+#define PATH_GROUPS "/tidemark.replication.v1.Replicator/Groups"
 #define PATH_CONTROL "/tidemark.replication.v1.Replicator/Control"
 #define HEADER_REGION "tidemark-region"
 
 enum {
     REOPEN_MS = 200, /* after a stream ended on a connection that is up */
-    CALLS_MAX = 256  /* control calls under way, in each direction */
+    CALLS_MAX = 256, /* control calls under way, in each direction */
+    CHANNELS = CHANNEL_GROUPS_IN + 1,
+    /* What may wait on the stream of the groups. They say anew what matters, so what comes on top
+     * of it is dropped. */
+    GROUPS_QUEUED_BYTES_MAX = 16 << 20
 };
 
 struct stream {
@@ -22,6 +28,8 @@ struct stream {
     struct grpc_call *call; /* NULL: none */
     uint64_t generation;    /* of the call */
     bool known;             /* the core has been told of this generation */
+    bool dropping;          /* the last message found no room (peers_groups.c) */
+    uint64_t reopen_ns;     /* ours: when to open it; UINT64_MAX: it is open, or the link is down */
 };
 
 struct peer {
@@ -29,9 +37,8 @@ struct peer {
     uint16_t region;
     struct grpc_link *link;
     bool link_up;
-    uint64_t reopen_ns; /* when to open the outbound stream; UINT64_MAX: it is open, or the link is
-                           down */
-    struct stream outbound, inbound;
+    struct stream streams[CHANNELS];
+    uint64_t groups_dropped; /* messages */
 };
 
 struct peers {
@@ -41,6 +48,7 @@ struct peers {
     struct driver *driver; /* NULL before the start and after the stop */
     uint64_t seed;
     uint64_t generation, token;
+    struct buf scratch;
     struct list incoming, outgoing;
     uint32_t incoming_count, outgoing_count;
     uint32_t count;
@@ -50,10 +58,17 @@ struct peers {
 /* NULL when no peer is that Region. */
 struct peer *peers_find(struct peers *peers, uint16_t region);
 
+/* peers_groups.c: sends, or drops, on a stream that is open. */
+void peers_send_groups(struct stream *stream, struct bytes message);
+/* What the core is to see of a message that has come: a view into it. False: it is none. */
+bool peers_take_groups(struct bytes message, struct bytes *ret);
+
 /* peers_calls.c: takes over a call of this peer. */
 void peers_accept_call(struct peer *peer, struct grpc_call *call);
 /* Ends the calls to peers whose time is up. */
 void peers_expire_calls(struct peers *peers);
+/* The connection to this peer is up: calls that wait for it go out. */
+void peers_calls_connected(struct peer *peer);
 /* By when the next is. */
 uint64_t peers_calls_deadline(const struct peers *peers);
 void peers_calls_free(struct peers *peers);

@@ -29,6 +29,7 @@ struct serve {
     struct api_config api;
     struct loop *loop;
     struct metrics *metrics;
+    bool witness;
     struct driver *driver;    /* NULL: not ready */
     uint64_t id_high, id_low; /* of request ids */
     struct list spares, pending;
@@ -106,14 +107,24 @@ static void finish(struct serve *serve, struct request *request, const struct op
     request_recycle(serve, request);
 }
 
+/* An answer to any request, whatever it asks for. */
+static void answer_all(struct serve *serve, struct exchange *exchange, enum api_error error,
+                       const char *text)
+{
+    buf_reset(&serve->body);
+    api_respond_error(error, text, &serve->body);
+    answer(serve, exchange, error);
+    metrics_request(serve->metrics, OP_KIND_COUNT, error, 0);
+}
+
 void serve_request(struct serve *serve, struct exchange *exchange)
 {
+    if (serve->witness) {
+        answer_all(serve, exchange, API_UNKNOWN_OPERATION, SERVE_WITNESS_TEXT);
+        return;
+    }
     if (!serve->driver) {
-        buf_reset(&serve->body);
-        api_respond_error(API_UNAVAILABLE, "The Region is starting. Try again shortly.",
-                          &serve->body);
-        answer(serve, exchange, API_UNAVAILABLE);
-        metrics_request(serve->metrics, OP_KIND_COUNT, API_UNAVAILABLE, 0);
+        answer_all(serve, exchange, API_UNAVAILABLE, "The Region is starting. Try again shortly.");
         return;
     }
     const struct http_request *http = exchange_request(exchange);
@@ -205,6 +216,7 @@ struct serve *serve_new(const struct config *config, struct loop *loop, struct m
     serve->api = (struct api_config){config->core.region, config->strict_credentials};
     serve->loop = loop;
     serve->metrics = metrics;
+    serve->witness = config->core.witness_only;
     serve->id_high = seed;
     list_init(&serve->spares);
     list_init(&serve->pending);

@@ -15,6 +15,12 @@
 
 struct serve;
 
+/* What a witness says to every request. */
+#define SERVE_WITNESS_TEXT                                                                         \
+    "This Region holds witnesses of strongly consistent global tables and nothing else: it has "   \
+    "no "                                                                                          \
+    "items and answers no DynamoDB requests. Send them to a Region that has a replica."
+
 struct serve *serve_new(const struct config *config, struct loop *loop, struct metrics *metrics,
                         uint64_t seed);
 void serve_free(struct serve *serve);

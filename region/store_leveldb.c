@@ -458,17 +458,15 @@ static void explain(const char *directory, const char *text, char *error, size_t
     else if (strstr(text, "/LOCK") && strstr(text, "already held"))
         snprintf(error, error_len, "data directory %s is in use by this process", directory);
     else if (outcome_of(text) == STORE_CORRUPT)
-        snprintf(error, error_len,
-                 "data directory %s is damaged (%s): remove it, and the Region starts empty and is "
-                 "filled again by its peers",
-                 directory, text);
+        snprintf(error, error_len, "%s: %s", directory, text);
     else
         snprintf(error, error_len, "cannot open data directory %s: %s", directory, text);
 }
 
 struct store *store_leveldb_open(const struct store_leveldb_config *config, char *error,
-                                 size_t error_len)
+                                 size_t error_len, bool *ret_damaged)
 {
+    *ret_damaged = false;
     if (!make_directories(config->directory)) {
         char reason[128];
         snprintf(error, error_len, "cannot create data directory %s: %s", config->directory,
@@ -490,6 +488,7 @@ struct store *store_leveldb_open(const struct store_leveldb_config *config, char
     self->db = leveldb_open(self->options, self->directory, &text);
     if (text) {
         explain(self->directory, text, error, error_len);
+        *ret_damaged = outcome_of(text) == STORE_CORRUPT;
         leveldb_free(text);
         leveldb_release(&self->store);
         return NULL;

@@ -17,8 +17,9 @@ struct store_leveldb_config {
     struct trace trace;        /* what went wrong; called from both threads */
 };
 
-/* On failure returns NULL and writes the reason into error. */
+/* On failure returns NULL and writes the reason into error; *ret_damaged tells whether it is that
+ * what was there is damaged. */
 struct store *store_leveldb_open(const struct store_leveldb_config *config, char *error,
-                                 size_t error_len);
+                                 size_t error_len, bool *ret_damaged);
 
 #endif

@@ -12,9 +12,13 @@ if(PYTHON3)
       ENVIRONMENT "TIDEMARK_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 
+  # Judges the histories that live_strong_rounds.py records.
+  add_executable(linear_main live/linear_main.c)
+  target_link_libraries(linear_main check)
+
   # The whole run of the kill test, as against the short one of ./check.
   add_custom_target(kill
     COMMAND ${CMAKE_COMMAND} -E env TIDEMARK_BUILD=${CMAKE_BINARY_DIR} TIDEMARK_KILL_ROUNDS=50
             TIDEMARK_KILL_WRITES=20000 ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_kill.py
-    DEPENDS tidemark tidemark-region USES_TERMINAL)
+    DEPENDS tidemark tidemark-region tidemark-witness USES_TERMINAL)
 endif()

@@ -42,7 +42,7 @@ rule_arrows() { # an include may only go down (CONTRIBUTING.md, the map)
             if (path ~ /^region\/api\//) return "api"
             if (path ~ /^region\/store_leveldb\./) return "leveldb"
             if (path ~ /^region\//) return "node"
-            if (match(path, /^chaos\/(check|sim|live)\//)) return substr(path, 7, RLENGTH - 7)
+            if (match(path, /^chaos\/(check|scenario|sim|live)\//)) return substr(path, 7, RLENGTH - 7)
             sub(/\/.*/, "", path)
             return path
         }
@@ -57,9 +57,10 @@ rule_arrows() { # an include may only go down (CONTRIBUTING.md, the map)
             below["net"] = "net base"
             below["node"] = "node leveldb net " below["api"]
             below["check"] = "check conflict base"
-            below["sim"] = "sim check " below["core"]
-            below["live"] = "live net " below["api"]
-            below["chaos"] = "chaos sim check live net " below["api"]
+            below["scenario"] = "scenario conflict base"
+            below["sim"] = "sim check scenario " below["core"]
+            below["live"] = "live net scenario " below["api"]
+            below["chaos"] = "chaos sim check scenario live net " below["api"]
         }
         match($0, /^#include "[^"]+"/) {
             target = substr($0, 11, RLENGTH - 11)
@@ -80,7 +81,8 @@ openssl/ net/|region/api/|region/[a-z_]+\.
 http_parser\.h net/
 leveldb/ region/store_leveldb
 protobuf-c/ replicator/replicator_wire|region/core/control_wire|witness/consensus_wire
-jansson\.h region/api/|region/[a-z_]+\.|chaos/live/|chaos/main
+jansson\.h region/api/|region/[a-z_]+\.|chaos/live/|chaos/scenario/|chaos/main
+yaml\.h chaos/scenario/
 cyaml/ region/[a-z_]+\.|chaos/live/|chaos/main
 TABLE
 }

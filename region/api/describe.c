@@ -171,6 +171,18 @@ static void write_stream(struct buf *to, const struct table *table, uint16_t reg
     buf_append_text(to, "\"");
 }
 
+/* Under STRONG alone: EVENTUAL is never said. The witness's Region is no replica. */
+static void write_strong(struct buf *to, const struct table *table)
+{
+    if (table->mode != TABLE_STRONG)
+        return;
+    buf_append_text(to, ",\"MultiRegionConsistency\":\"STRONG\"");
+    if (table->witness == REGION_ID_NONE)
+        return;
+    buf_printf(to, ",\"GlobalTableWitnesses\":[{\"RegionName\":\"%s\",\"WitnessStatus\":\"%s\"}]",
+               region_id_name(table->witness), replica_status_name(table->witness_status));
+}
+
 static void write_replicas(struct buf *to, const struct table *table)
 {
     if (table->mode == TABLE_REGIONAL)
@@ -184,8 +196,7 @@ static void write_replicas(struct buf *to, const struct table *table)
         buf_append_text(to, ",\"GlobalTableSettingsReplicationMode\":\"ENABLED_WITH_OVERRIDES\"}");
     }
     buf_append_text(to, "],\"GlobalTableSettingsReplicationMode\":\"ENABLED_WITH_OVERRIDES\"");
-    if (table->mode == TABLE_STRONG)
-        buf_append_text(to, ",\"MultiRegionConsistency\":\"STRONG\"");
+    write_strong(to, table);
 }
 
 static void write_id(struct buf *to, const uint8_t id[TABLE_ID_LEN])

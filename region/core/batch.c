@@ -10,6 +10,7 @@
 
 #include "conflict/record.h"
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 enum { SPARE_MAX = 64, SPARE_BYTES_MAX = 64 * 1024 };
 
@@ -75,18 +76,34 @@ static void recycle(struct region *region, struct batch *batch)
     region->spare_count++;
 }
 
-void batch_item(struct region *region, struct batch *batch, struct lane *lane, struct bytes body)
+static void count(struct batch *batch, struct weight before, struct weight after)
 {
-    struct bytes old;
-    bool known = lane_image(lane, &old);
-    check(known);
-    struct weight before = weigh(old), after = weigh(body);
     struct partition_meta *meta = &batch->partition->meta;
     meta->items += after.items - before.items;
     meta->bytes += after.bytes - before.bytes;
     meta->tombstones += after.tombstones - before.tombstones;
     batch->items += (int64_t)after.items - (int64_t)before.items;
     batch->size += (int64_t)after.bytes - (int64_t)before.bytes;
+}
+
+void batch_row(struct region *region, struct batch *batch, struct bytes key, struct bytes old,
+               struct bytes body)
+{
+    count(batch, weigh(old), weigh(body));
+    struct bytes at = keyspace_item(&region->key_scratch,
+                                    batch->partition->table->d.table.number, key);
+    if (body.len > 0)
+        store_batch_put(&batch->bytes, at, body);
+    else
+        store_batch_delete(&batch->bytes, at);
+}
+
+void batch_item(struct region *region, struct batch *batch, struct lane *lane, struct bytes body)
+{
+    struct bytes old;
+    bool known = lane_image(lane, &old);
+    check(known);
+    count(batch, weigh(old), weigh(body));
 
     struct bytes key =
         keyspace_item(&region->key_scratch, lane->table->d.table.number, lane_key(lane));
@@ -125,7 +142,8 @@ void batch_emit(struct region *region, struct batch *batch)
 {
     struct buf *value = &region->log_scratch;
     struct partition *partition = batch->partition;
-    if (partition) {
+    bool log_only = batch->owner == OWNER_STRONG && batch->strong_part == STRONG_BATCH_LOG;
+    if (partition && !log_only) {
         buf_reset(value);
         partition_meta_encode(&partition->meta, value);
         struct bytes key = keyspace_partition(&region->key_scratch,
@@ -216,6 +234,9 @@ static void tell_owner(struct region *region, struct batch *batch, bool durable)
     case OWNER_START:
         start_durable(region, durable);
         return;
+    case OWNER_STRONG:
+        strong_durable(region, batch, durable);
+        return;
     }
     unreachable();
 }
@@ -224,8 +245,14 @@ static void settle_waiters(struct region *region, struct batch *batch, const cha
 {
     for (struct list *link; (link = list_take(&batch->waiters));) {
         struct request *request = container_of(link, struct wait, link)->owner;
+        struct op_result *result = &request->op->result;
+        /* A condition that failed, failed on what is void. */
+        if (failure && request->op->key_count == 1) {
+            result->error = API_OK;
+            result->error_item = BYTES_NONE;
+        }
         if (failure)
-            request_fail(request, API_INTERNAL, failure);
+            request_fail_undone(request, failure);
         request_settle(region, request);
     }
 }

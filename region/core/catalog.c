@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of this Region and how their descriptions change: one change of a table at a time,
- * first written, then seen. A dropped table gives its name back at once; its rows are erased in
- * bounded steps, and the row that says so goes last, so a crash only means that erasing begins
- * again.
+ * first written, then seen. A dropped table gives its name back at once; what becomes of its rows
+ * is told in erase.c.
  *
  *      create    hidden, durable -> visible
  *      update    changing, durable -> the new description
  *      drop      changing, durable -> unnamed; users and batches gone -> items, log, meta -> freed
- */
+ *
+ * Behind the tables that clients see stand those of which only a witness is held here: by group,
+ * for their names mean nothing in this Region. */
 
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
-enum { ERASE_ROWS_MAX = 512, ERASE_BYTES_MAX = 256 * 1024 };
-static const uint64_t ERASE_RETRY_NS = (uint64_t)1000 * NS_PER_MS;
+static const uint64_t CHANGE_RETRY_NS = (uint64_t)200 * NS_PER_MS;
 
 /* ---- The set ---- */
 
 /* Where a name is or would be. */
 static uint32_t position(const struct region *region, struct bytes name)
 {
-    uint32_t low = 0, high = region->table_count;
+    uint32_t low = 0, high = region->named_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (bytes_compare(bytes_text(region->tables[middle]->d.table.name), name) < 0)
@@ -30,10 +31,19 @@ static uint32_t position(const struct region *region, struct bytes name)
     return low;
 }
 
+static uint32_t witness_position(const struct region *region, const uint8_t group_id[16])
+{
+    uint32_t at = region->named_count;
+    while (at < region->table_count &&
+           memcmp(region->tables[at]->d.table.group_id, group_id, TABLE_ID_LEN) < 0)
+        at++;
+    return at;
+}
+
 struct table_state *catalog_find(const struct region *region, struct bytes name)
 {
     uint32_t at = position(region, name);
-    if (at == region->table_count || !bytes_is(name, region->tables[at]->d.table.name))
+    if (at == region->named_count || !bytes_is(name, region->tables[at]->d.table.name))
         return NULL;
     return region->tables[at];
 }
@@ -54,6 +64,12 @@ const struct table *catalog_find_usable(void *region, struct bytes name)
         return NULL;
     enum table_status status = table->d.table.status;
     return status == TABLE_ACTIVE || status == TABLE_UPDATING ? &table->d.table : NULL;
+}
+
+static uint32_t place(const struct region *region, const struct table_state *table)
+{
+    return table->witness ? witness_position(region, table->d.table.group_id)
+                          : position(region, bytes_text(table->d.table.name));
 }
 
 struct table_state *catalog_add(struct region *region, const struct description *description)
@@ -81,20 +97,23 @@ struct table_state *catalog_add(struct region *region, const struct description 
         region->table_cap = region->table_cap ? region->table_cap * 2 : 16;
         region->tables = xrealloc(region->tables, sizeof(struct table_state *) * region->table_cap);
     }
-    uint32_t at = position(region, bytes_text(description->table.name));
+    table->witness = strong_setup_has_witness(&description->strong, region->config.region);
+    uint32_t at = place(region, table);
     memmove(region->tables + at + 1, region->tables + at,
             sizeof(struct table_state *) * (region->table_count - at));
     region->tables[at] = table;
     region->table_count++;
+    region->named_count += !table->witness;
     return table;
 }
 
 static void remove_name(struct region *region, struct table_state *table)
 {
-    uint32_t at = position(region, bytes_text(table->d.table.name));
+    uint32_t at = place(region, table);
     check(at < region->table_count);
     check(region->tables[at] == table);
     region->table_count--;
+    region->named_count -= !table->witness;
     memmove(region->tables + at, region->tables + at + 1,
             sizeof(struct table_state *) * (region->table_count - at));
 }
@@ -145,88 +164,6 @@ void table_release(struct region *region, struct table_state *table)
     check(table->users > 0);
     table->users--;
     table_erase(region, table);
-}
-
-/* ---- Erasing ---- */
-
-static void erase_read(struct region *region, struct table_state *table)
-{
-    uint32_t number = table->d.table.number;
-    struct buf *begin = &region->key_scratch, *end = &region->end_scratch;
-    bool items = table->erase_tag == KEYSPACE_ITEM;
-    struct bytes from =
-        items ? keyspace_item(begin, number, BYTES_NONE) : keyspace_log(begin, number, 0, 0);
-    struct bytes to =
-        items ? keyspace_item(end, number + 1, BYTES_NONE) : keyspace_log(end, number + 1, 0, 0);
-    uint64_t id;
-    read_new(region, READ_ERASE, table, NULL, &id);
-    read_emit_range(region, id, from, to, false, ERASE_ROWS_MAX, ERASE_BYTES_MAX);
-}
-
-void table_erase(struct region *region, struct table_state *table)
-{
-    if (!table->d.dropped || table->users > 0 || table->batches > 0 || table->erasing ||
-        !region->ready || region->mono_ns < table->erase_after_ns)
-        return;
-    table->erasing = true;
-    table->erase_after_ns = 0;
-    table->erase_tag = KEYSPACE_ITEM;
-    erase_read(region, table);
-}
-
-/* The last batch: what describes the table. */
-static void erase_description(struct region *region, struct table_state *table)
-{
-    struct batch *batch = batch_begin(region, NULL, OWNER_ERASE, table);
-    uint32_t number = table->d.table.number;
-    for (uint32_t i = 0; i < table->d.table.partition_count; i++)
-        store_batch_delete(&batch->bytes, keyspace_partition(&region->key_scratch, number, i));
-    store_batch_delete(&batch->bytes, keyspace_table(&region->key_scratch, number));
-    table->erase_tag = KEYSPACE_TABLE;
-    batch_emit(region, batch);
-}
-
-static void erase_later(struct region *region, struct table_state *table)
-{
-    table->erasing = false;
-    table->erase_after_ns = region->mono_ns + ERASE_RETRY_NS;
-    retry_at(region, table->erase_after_ns);
-}
-
-void table_erase_rows(struct region *region, struct table_state *table,
-                      const struct region_input *in)
-{
-    if (in->outcome != STORE_OK) {
-        erase_later(region, table);
-        return;
-    }
-    if (in->rows->count == 0) {
-        if (table->erase_tag == KEYSPACE_ITEM) {
-            table->erase_tag = KEYSPACE_LOG;
-            erase_read(region, table);
-        } else {
-            erase_description(region, table);
-        }
-        return;
-    }
-    struct batch *batch = batch_begin(region, NULL, OWNER_ERASE, table);
-    for (uint32_t i = 0; i < in->rows->count; i++)
-        store_batch_delete(&batch->bytes, in->rows->at[i].key);
-    batch_emit(region, batch);
-}
-
-void table_erased(struct region *region, struct table_state *table, bool durable)
-{
-    check(table->erasing);
-    if (!durable) {
-        erase_later(region, table);
-    } else if (table->erase_tag == KEYSPACE_TABLE) {
-        list_remove(&table->link);
-        table->free_next = region->freed;
-        region->freed = table;
-    } else {
-        erase_read(region, table);
-    }
 }
 
 /* ---- Changes ---- */
@@ -313,6 +250,8 @@ void change_write(struct region *region, struct change_op *change)
 {
     struct batch *batch = batch_begin(region, NULL, OWNER_CATALOG, change);
     put_description(region, batch, &change->next);
+    if (change->strong_first)
+        strong_put_first(region, batch, &change->next);
     switch (change->kind) {
     case CHANGE_CREATE:
         region_meta_put(region, batch);
@@ -323,6 +262,8 @@ void change_write(struct region *region, struct change_op *change)
                                keyspace_grave(&region->key_scratch, change->next.table.group_id));
         break;
     case CHANGE_UPDATE:
+        if (change->strong_first || change->strong_last)
+            put_partitions(region, batch, change->table);
         break;
     case CHANGE_DROP:
         check(change->next.dropped);
@@ -356,7 +297,7 @@ static void adopt(struct table_state *table, const struct description *next)
     table->d.table.size_bytes = bytes;
 }
 
-static void change_end(struct region *region, struct change_op *change)
+static void change_end(struct region *region, struct change_op *change, bool written)
 {
     struct table_state *table = change->table;
     table->changing = false;
@@ -365,7 +306,11 @@ static void change_end(struct region *region, struct change_op *change)
     if (!table->d.dropped && !table->hidden) {
         group_settle(region, table);
         stash_merge(region, table);
-        group_advance(region, table);
+        /* A step that the disk had no room for is not tried again at once. */
+        if (written)
+            group_advance(region, table);
+        else
+            retry_at(region, region->mono_ns + CHANGE_RETRY_NS);
     }
     control_resume(region, table);
     table_release(region, table);
@@ -389,6 +334,8 @@ void change_durable(struct region *region, struct change_op *change, bool durabl
         break;
     }
     case CHANGE_UPDATE:
+        if (change->strong_last)
+            strong_take_over(table);
         break;
     case CHANGE_DROP:
         drop(region, table);
@@ -400,7 +347,7 @@ void change_durable(struct region *region, struct change_op *change, bool durabl
             group_mark_dirty(region, table);
     }
     control_answer(region, change);
-    change_end(region, change);
+    change_end(region, change, true);
 }
 
 void change_abort(struct region *region, struct change_op *change)
@@ -421,7 +368,10 @@ void change_abort(struct region *region, struct change_op *change)
         free(change);
         return;
     }
-    change_end(region, change);
+    /* What another Region said in an answer or in its Hello, it does not say again unasked. */
+    if (!change->request && !change->call)
+        group_mark_dirty(region, table);
+    change_end(region, change, false);
 }
 
 void change_free_all(struct region *region)

@@ -9,9 +9,17 @@
 
 enum { LIST_TABLES_MAX = 100 };
 
-static struct table *copy_table(struct op *op, const struct table *table)
+/* As clients see it. The mode that requests go by is ahead of it while a table becomes strong and
+ * that is not durable yet, and while the other members of a dissolved one are leaving. */
+static struct table *shown_table(struct op *op, const struct table_state *table)
 {
-    return arena_copy(op->arena, table, sizeof(*table));
+    struct table *shown = arena_copy(op->arena, &table->d.table, sizeof(*shown));
+    bool others = shown->replica_count > 0 || shown->witness != 0;
+    if (shown->mode == TABLE_STRONG && !strong_setup_runs(&table->d.strong))
+        shown->mode = TABLE_REGIONAL;
+    else if (shown->mode == TABLE_REGIONAL && others)
+        shown->mode = TABLE_STRONG;
+    return shown;
 }
 
 /* ---- Reading ---- */
@@ -31,7 +39,7 @@ static void describe_table(struct region *region, struct op *op)
 {
     struct table_state *table = NULL;
     if (name_found(region, op, &table))
-        op->result.table = copy_table(op, &table->d.table);
+        op->result.table = shown_table(op, table);
 }
 
 static void list_tables(struct region *region, struct op *op)
@@ -40,7 +48,7 @@ static void list_tables(struct region *region, struct op *op)
     uint32_t limit = op->control && op->control->limit > 0 ? op->control->limit : LIST_TABLES_MAX;
     struct op_result *result = &op->result;
     result->names = arena_array(op->arena, struct bytes, limit);
-    for (uint32_t i = 0; i < region->table_count; i++) {
+    for (uint32_t i = 0; i < region->named_count; i++) {
         const struct table_state *table = region->tables[i];
         struct bytes name = bytes_text(table->d.table.name);
         if (table->hidden || (after.len > 0 && bytes_compare(name, after) <= 0))
@@ -85,7 +93,7 @@ static bool may_create(const struct region *region, struct op *op)
     if (catalog_find(region, op->table_name))
         return op_fail(op, API_RESOURCE_IN_USE, "Table already exists: %.*s",
                        (int)op->table_name.len, (const char *)op->table_name.at);
-    if (region->table_count >= region->config.tables_max)
+    if (region->named_count >= region->config.tables_max)
         return op_fail(op, API_LIMIT_EXCEEDED,
                        "Subscriber limit exceeded: There is a limit of %u tables per subscriber",
                        region->config.tables_max);
@@ -169,7 +177,7 @@ static bool check_stream(struct op *op, const struct table *table)
                        table->name);
     if (control->stream_enabled)
         return true;
-    if (table->replica_count > 0)
+    if (table->mode == TABLE_EVENTUAL)
         return op_fail(op, API_VALIDATION,
                        "One or more parameter values were invalid: Disabling Stream is not allowed "
                        "for a Global Table replica.");
@@ -184,8 +192,8 @@ static void set_settings(struct region *region, const struct op_control *control
                          struct change_op *change)
 {
     struct table *table = &change->next.table;
-    bool shared = control->billing_given || control->throughput_given || control->stream_given ||
-                  control->sse_given;
+    bool shared = control->billing_given || control->throughput_given || control->sse_given ||
+                  (control->stream_given && table->mode != TABLE_STRONG);
     if (control->billing_given)
         table->billing = control->billing;
     if (table->billing == BILLING_PAY_PER_REQUEST)
@@ -223,6 +231,7 @@ static bool changeable(const struct region *region, struct op *op, struct table_
     bool busy = shown->status != TABLE_ACTIVE || (table->changing && table->change->request);
     for (uint32_t i = 0; i < shown->replica_count; i++)
         busy |= shown->replicas[i].status != REPLICA_ACTIVE;
+    busy |= shown->witness != 0 && shown->witness_status != REPLICA_ACTIVE;
     if (busy)
         return op_fail(op, API_RESOURCE_IN_USE,
                        "The resource which you are attempting to change is in use.");
@@ -300,6 +309,10 @@ static bool may_delete(struct region *region, struct op *op, struct table_state 
                        "Attempt to change a resource which is still in use: Table is being "
                        "updated: %s",
                        shown->name);
+    if (shown->mode == TABLE_STRONG)
+        return op_fail(op, API_VALIDATION,
+                       "Deletion of only one table replica is not supported for global tables with "
+                       "MultiRegionConsistency set to STRONG.");
     if (shown->deletion_protection)
         return op_fail(op, API_VALIDATION,
                        "Resource cannot be deleted as it is currently protected against deletion. "
@@ -384,17 +397,16 @@ void control_begin(struct region *region, struct op *op, uint64_t token)
 
 void control_answer(struct region *region, struct change_op *change)
 {
-    const struct description *d = &change->table->d;
     if (change->request) {
         struct op *op = change->request->op;
-        struct table *shown = copy_table(op, &d->table);
+        struct table *shown = shown_table(op, change->table);
         shown->status = change->answer_status;
         op->result.table = shown;
         request_settle(region, change->request);
         change->request = NULL;
     }
     if (change->call) {
-        call_answer(region, change->call_token, CALL_OK, d);
+        call_answer(region, change->call_token, CALL_OK, &change->table->d);
         change->call = false;
     }
 }

@@ -17,7 +17,8 @@ static void write_merged(struct region *region, struct change_op *change,
                          const struct description *merged)
 {
     change->next = *merged;
-    change->told = true;
+    /* Of a strong table one member may be the only one to hear from another. */
+    change->told = strong_setup_equal(&merged->strong, &change->table->d.strong);
     struct member *own = group_member(&change->next, region->config.region);
     /* Told to leave: the table goes, and only we ourselves say that it has gone. */
     if (own && (own->state == MEMBER_DELETING || own->state == MEMBER_REMOVED)) {
@@ -119,34 +120,57 @@ static enum call_outcome check_member(struct region *region, const struct descri
     /* A change that only takes in what another Region said is no reason to refuse a client. */
     if (table->changing && table->change->request)
         return CALL_BUSY;
+    if (known.strong.dissolver != 0 && strong_setup_runs(&known.strong))
+        return CALL_BUSY;
     if (!deleting)
         return CALL_OK;
     if (own->state == MEMBER_CREATING)
         return CALL_BUSY;
     if (table->d.table.deletion_protection)
         return CALL_PROTECTED;
+    /* Nothing was copied when a strong table was made: it is dissolved at any time. */
+    if (strong_setup_runs(&known.strong))
+        return CALL_OK;
     return replicas_sourced_lately(region, table) ? CALL_SOURCE : CALL_OK;
 }
 
 static enum call_outcome check_create(const struct region *region, const struct description *asked)
 {
+    if (region->config.witness_only)
+        return CALL_WITNESS_ONLY;
     if (catalog_find(region, bytes_text(asked->table.name)))
         return CALL_EXISTS;
-    return region->table_count >= region->config.tables_max ? CALL_LIMIT : CALL_OK;
+    return region->named_count >= region->config.tables_max ? CALL_LIMIT : CALL_OK;
+}
+
+/* A witness needs no name, and takes no room from the tables that clients see. */
+static enum call_outcome check_witness(const struct region *region, const struct description *asked)
+{
+    if (catalog_find_group(region, asked->table.group_id))
+        return CALL_BUSY; /* of an earlier time, and about to go */
+    uint32_t held = region->table_count - region->named_count;
+    return held >= region->config.tables_max ? CALL_LIMIT : CALL_OK;
 }
 
 /* A table that others say we have, or are to have. */
 static void create_replica(struct region *region, uint16_t caller, uint64_t token,
                            const struct description *asked)
 {
-    enum call_outcome possible = check_create(region, asked);
+    struct description d = *asked;
+    struct member *own = group_member(&d, region->config.region);
+    bool strong = strong_setup_runs(&d.strong), first = false;
+    bool witness = strong && strong_setup_has_witness(&d.strong, region->config.region);
+    enum call_outcome possible =
+        witness ? check_witness(region, asked) : check_create(region, asked);
+    if (possible == CALL_OK && strong && !strong_take_part(region, &d, &first))
+        possible = CALL_MALFORMED;
     if (possible != CALL_OK) {
         call_answer(region, token, possible, NULL);
         return;
     }
-    struct description d = *asked;
-    struct member *own = group_member(&d, region->config.region);
-    if (own->state == MEMBER_ACTIVE) {
+    /* A member of a strong table that has lost its store stays what it is: it votes and serves
+     * again when its groups have rebuilt it, as a Region does that was away for long. */
+    if (own->state == MEMBER_ACTIVE && !strong) {
         /* Our store has been lost: begin again, from the one who told us. */
         group_set_member(region, &d, own->region, MEMBER_CREATING);
         own = group_member(&d, region->config.region);
@@ -159,6 +183,7 @@ static void create_replica(struct region *region, uint16_t caller, uint64_t toke
     struct change_op *change = change_new(table);
     change->kind = CHANGE_CREATE;
     change->told = true;
+    change->strong_first = first;
     change->call = true;
     change->call_token = token;
     change_write(region, change);
@@ -229,6 +254,9 @@ void call_serve(struct region *region, const struct region_input *in)
     switch (kind) {
     case CALL_CHECK_CREATE:
         call_answer(region, in->token, check_create(region, &asked), NULL);
+        return;
+    case CALL_CHECK_WITNESS:
+        call_answer(region, in->token, check_witness(region, &asked), NULL);
         return;
     case CALL_CHECK_MEMBER:
     case CALL_CHECK_DELETE:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UpdateTable's ReplicaUpdates, and DeleteTable of a replica: AWS's refusals, then the checks at
- * the other Regions, then the one durable change that sets everything going (group.c). Until that
- * change nothing has happened anywhere, so an unreachable Region costs the client an error and no
- * more.
+/* UpdateTable's ReplicaUpdates, and DeleteTable of a replica (of strong tables: control_strong.c):
+ * AWS's refusals, then the checks at the other Regions, then the one durable change that sets
+ * everything going (group.c). Until that change nothing has happened anywhere, so an unreachable
+ * Region costs the client an error and no more.
  *
  * The texts are AWS's as measured in October 2026, typographic quotes and "create a the new"
  * included: clients match on them. */
@@ -42,8 +42,16 @@ static bool same_create(const struct op_replica_update *a, const struct op_repli
            bytes_equal(a->region, b->region);
 }
 
+static bool refuse_several(struct op *op)
+{
+    return op_fail(op, API_VALIDATION,
+                   "Update table operation with more than one create or delete replica actions not "
+                   "allowed");
+}
+
 /* Each element says one thing, and the call at most one Create or Delete; identical Creates count
- * as one. */
+ * as one. Whether several Deletes are one too many is for the table to say: they dissolve a strong
+ * one. */
 static bool check_elements(struct op *op)
 {
     const struct op_control *control = op->control;
@@ -60,43 +68,18 @@ static bool check_elements(struct op *op)
                            "request.");
         if (update->kind == REPLICA_UPDATE_UPDATE)
             continue;
-        if (first && !same_create(first, update) && !control->consistency_strong)
-            return op_fail(op, API_VALIDATION,
-                           "Update table operation with more than one create or delete replica "
-                           "actions not allowed");
+        bool deletes =
+            first && first->kind == REPLICA_UPDATE_DELETE && update->kind == REPLICA_UPDATE_DELETE;
+        if (first && !deletes && !same_create(first, update) && !control->consistency_strong)
+            return refuse_several(op);
         if (!first)
             first = update;
     }
     return true;
 }
 
-static uint32_t creates(const struct op_control *control)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < control->replica_count; i++)
-        count += control->replicas[i].kind == REPLICA_UPDATE_CREATE;
-    return count;
-}
-
-static bool check_strong_regions(struct op *op)
-{
-    const struct op_control *control = op->control;
-    for (uint32_t i = 0; i < control->replica_count + control->witness_count; i++) {
-        struct bytes name = i < control->replica_count
-                                ? control->replicas[i].region
-                                : control->witnesses[i - control->replica_count].region;
-        uint16_t id = region_id_find(name);
-        if (id != REGION_ID_NONE && !region_id_strong(id))
-            return op_fail(op, API_VALIDATION,
-                           "Unsupported Region(s) specified for global tables with "
-                           "MultiRegionConsistency set to STRONG: [%s].",
-                           region_id_name(id));
-    }
-    return true;
-}
-
-/* The forms that only a strong global table has. Strong mode itself takes its place here. */
-static bool check_strong_shape(struct op *op)
+/* Of a request that names a consistency or witnesses. */
+static bool check_global_shape(struct op *op)
 {
     const struct op_control *control = op->control;
     if (other_members_given(control))
@@ -105,43 +88,14 @@ static bool check_strong_shape(struct op *op)
                        "fields");
     if (!control->replicas_given)
         return nothing_to_do(op);
-    bool strong = control->consistency_given && control->consistency_strong;
-    if (control->witnesses_given && !strong)
-        return op_fail(op, API_VALIDATION,
-                       "MultiRegionConsistency must be set as STRONG when "
-                       "GlobalTableWitnessUpdates parameter is present.");
-    if (!check_elements(op))
-        return false;
-    if (creates(control) != control->replica_count)
-        return op_fail(op, API_VALIDATION,
-                       "Only Replica Create actions are supported when MultiRegionConsistency "
-                       "parameter is provided.");
-    if (!strong)
-        return true; /* EVENTUAL said aloud */
-    for (uint32_t i = 0; i < control->witness_count; i++) {
-        for (uint32_t j = 0; j < control->replica_count; j++) {
-            if (bytes_equal(control->witnesses[i].region, control->replicas[j].region))
-                return op_fail(op, API_VALIDATION,
-                               "Cannot target multiple regions with the same action");
-        }
-        if (control->witnesses[i].region.len > 0 &&
-            region_id_find(control->witnesses[i].region) == op->region && op->region != 0)
-            return op_fail(op, API_VALIDATION,
-                           "Cannot add a witness in the same region as an existing replica when "
-                           "creating a global table with MultiRegionConsistency set to STRONG.");
-    }
-    if (control->replica_count + control->witness_count != 2)
-        return op_fail(op, API_VALIDATION,
-                       "Unsupported replica count for global tables with MultiRegionConsistency "
-                       "set to STRONG.");
-    return check_strong_regions(op);
+    return strong_check_witnesses(op) && check_elements(op) && strong_check_shape(op);
 }
 
 bool replicas_check_shape(struct op *op)
 {
     const struct op_control *control = op->control;
     if (control->consistency_given || control->witnesses_given)
-        return check_strong_shape(op);
+        return check_global_shape(op);
     if (!control->replicas_given)
         return other_members_given(control) || nothing_to_do(op);
     if (other_members_given(control))
@@ -154,7 +108,7 @@ bool replicas_check_shape(struct op *op)
 
 /* ---- What the table refuses ---- */
 
-static bool unsupported_region(const struct region *region, struct op *op, struct bytes name)
+bool replicas_refuse_region(const struct region *region, struct op *op, struct bytes name)
 {
     cleanup(buf_deinit) struct buf list;
     buf_init(&list);
@@ -167,13 +121,26 @@ static bool unsupported_region(const struct region *region, struct op *op, struc
                    (int)name.len, (const char *)name.at, (int)list.len, (const char *)list.at);
 }
 
-static bool not_member(struct op *op, struct bytes name)
+bool replicas_refuse_stranger(struct op *op, struct bytes name)
 {
     return op_fail(
         op, API_VALIDATION,
         "Update global table operation failed because one or more replicas were not part "
         "of the global table. Please retry the request without these replicas: [%.*s].",
         (int)name.len, (const char *)name.at);
+}
+
+bool replicas_refuse_local(struct op *op)
+{
+    return op_fail(op, API_VALIDATION,
+                   "Cannot add or delete the local region through ReplicaUpdates. Use "
+                   "CreateTable, DeleteTable, or UpdateTable as required.");
+}
+
+bool replicas_refuse_billing(struct op *op)
+{
+    return op_fail(op, API_VALIDATION,
+                   "Table write capacity should either be Pay-Per-Request or AutoScaled.");
 }
 
 static bool already_exists(struct op *op)
@@ -184,7 +151,7 @@ static bool already_exists(struct op *op)
                    (int)op->table_name.len, (const char *)op->table_name.at);
 }
 
-static bool is_replica(const struct table *table, uint16_t region)
+bool table_has_replica(const struct table *table, uint16_t region)
 {
     for (uint32_t i = 0; i < table->replica_count; i++) {
         if (table->replicas[i].region == region)
@@ -207,12 +174,13 @@ static bool check_create(const struct region *region, struct op *op, struct tabl
                          uint16_t target)
 {
     const struct table *shown = &table->d.table;
-    if (is_replica(shown, target))
+    if (table_has_replica(shown, target))
         return already_exists(op);
     if (shown->billing == BILLING_PROVISIONED)
-        return op_fail(op, API_VALIDATION,
-                       "Table write capacity should either be Pay-Per-Request or AutoScaled.");
+        return replicas_refuse_billing(op);
     bool first = table->d.member_count == 0;
+    if (table->d.strong.epoch >= STRONG_EPOCH_MAX)
+        return strong_refuse_epoch(op);
     if (!group_member(&table->d, target) && table->d.member_count + (first ? 2 : 1) > VV_MAX)
         return op_fail(op, API_LIMIT_EXCEEDED,
                        "A global table can have at most %d replicas, past ones included.", VV_MAX);
@@ -225,8 +193,8 @@ static bool check_update(const struct region *region, struct op *op, struct tabl
 {
     if (update->kind == REPLICA_UPDATE_CREATE)
         return check_create(region, op, table, target);
-    if (!is_replica(&table->d.table, target))
-        return not_member(op, update->region);
+    if (!table_has_replica(&table->d.table, target))
+        return replicas_refuse_stranger(op, update->region);
     if (update->kind == REPLICA_UPDATE_UPDATE && update->throughput_override &&
         table->d.table.billing == BILLING_PAY_PER_REQUEST)
         return op_fail(op, API_VALIDATION,
@@ -243,6 +211,8 @@ static void next_create(struct region *region, struct change_op *change)
     if (next->member_count == 0)
         group_set_member(region, next, region->config.region, MEMBER_ACTIVE);
     group_set_member(region, next, change->target, MEMBER_CREATING);
+    if (next->strong.epoch > 0)
+        next->strong = strong_setup_blank(next->strong.epoch + 1);
     if (next->table.stream == STREAM_NONE) {
         next->table.stream = STREAM_BOTH;
         next->table.stream_wall_ms = region->wall_ms;
@@ -267,31 +237,38 @@ static void ask(struct region *region, struct change_op *change, enum call_kind 
         control_checked(region, change);
 }
 
+static bool one_table_action(const struct op_control *control)
+{
+    uint32_t actions = 0;
+    for (uint32_t i = 0; i < control->replica_count; i++)
+        actions += control->replicas[i].kind == REPLICA_UPDATE_DELETE;
+    return actions <= 1; /* of Creates there is one, perhaps several times */
+}
+
 bool replicas_begin(struct region *region, struct op *op, uint64_t token, struct table_state *table)
 {
-    const struct op_replica_update *update = main_update(op->control);
+    const struct op_control *control = op->control;
+    const struct op_replica_update *update = main_update(control);
     uint16_t target = region_id_find(update->region);
+    if (control->consistency_given && control->consistency_strong)
+        return strong_make(region, op, token, table);
+    if (table->d.table.mode == TABLE_STRONG)
+        return strong_change(region, op, token, table);
+    if (control->witnesses_given)
+        return strong_refuse_stranger(op, control->witnesses[0].region);
+    if (!one_table_action(control))
+        return refuse_several(op);
     if (target == region->config.region)
-        return op_fail(op, API_VALIDATION,
-                       "Cannot add or delete the local region through ReplicaUpdates. Use "
-                       "CreateTable, DeleteTable, or UpdateTable as required.");
+        return replicas_refuse_local(op);
     if (target != REGION_ID_NONE && update->kind != REPLICA_UPDATE_CREATE &&
-        !is_replica(&table->d.table, target))
-        return not_member(op, update->region);
+        !table_has_replica(&table->d.table, target))
+        return replicas_refuse_stranger(op, update->region);
     if (target == REGION_ID_NONE || peer_index(region, target) == VV_MAX)
-        return unsupported_region(region, op, update->region);
+        return replicas_refuse_region(region, op, update->region);
     if (!check_update(region, op, table, update, target))
         return false;
-    if (op->control->consistency_given) {
-        if (table->d.table.replica_count > 0)
-            return op_fail(op, API_VALIDATION,
-                           "MultiRegionConsistency parameter is unsupported on existing global "
-                           "table");
-        if (op->control->consistency_strong)
-            return op_fail(op, API_VALIDATION,
-                           "Multi-Region strong consistency is not available in this version of "
-                           "Tidemark.");
-    }
+    if (control->consistency_given && table->d.table.replica_count > 0)
+        return strong_refuse_existing(op);
     struct change_op *change = change_new(table);
     change->request = request_new(region, op, token, 0);
     change->request->pending = 1;
@@ -348,6 +325,13 @@ static bool explain(struct change_op *change)
     case CALL_LIMIT:
         return op_fail(op, API_LIMIT_EXCEEDED,
                        "Subscriber limit exceeded: Region %s has no room for another table", where);
+    case CALL_WITNESS_ONLY:
+        return change->strong_step != STRONG_STEP_NONE
+                   ? strong_refuse_region(op, where)
+                   : op_fail(op, API_VALIDATION,
+                             "Region %s is not supported: it holds witnesses of global tables with "
+                             "MultiRegionConsistency set to STRONG, and nothing else.",
+                             where);
     case CALL_BUSY:
         return op_fail(op, API_RESOURCE_IN_USE,
                        "The resource which you are attempting to change is in use.");
@@ -370,6 +354,10 @@ void control_checked(struct region *region, struct change_op *change)
         request_settle(region, change->request);
         change->request = NULL;
         change_abort(region, change);
+        return;
+    }
+    if (change->strong_step != STRONG_STEP_NONE) {
+        strong_checked(region, change);
         return;
     }
     if (change->target == 0)

@@ -29,6 +29,9 @@ struct packing {
     Tidemark__Control__V1__Local local;
     Tidemark__Control__V1__Member members[VV_MAX];
     Tidemark__Control__V1__Member *member_list[VV_MAX];
+    Tidemark__Control__V1__Strong strong;
+    uint32_t strong_regions[STRONG_MEMBERS];
+    uint64_t incarnations[STRONG_MEMBERS];
 };
 
 static void pack_members(const struct description *from, struct packing *to)
@@ -47,6 +50,28 @@ static void pack_members(const struct description *from, struct packing *to)
     }
     to->table.n_members = from->member_count;
     to->table.members = to->member_list;
+}
+
+static void pack_strong(const struct strong_setup *from, struct packing *to)
+{
+    if (from->epoch == 0)
+        return;
+    to->strong = (Tidemark__Control__V1__Strong)TIDEMARK__CONTROL__V1__STRONG__INIT;
+    to->strong.epoch = from->epoch;
+    bool blank = from->ended && from->dissolver == 0;
+    for (int i = 0; i < STRONG_MEMBERS; i++) {
+        to->strong_regions[i] = from->regions[i];
+        to->incarnations[i] = from->incarnations[i];
+    }
+    to->strong.n_regions = to->strong.n_incarnations = blank ? 0 : STRONG_MEMBERS;
+    to->strong.regions = to->strong_regions;
+    to->strong.incarnations = to->incarnations;
+    to->strong.witness = from->witness;
+    to->strong.dissolver = from->dissolver;
+    to->strong.dissolved = from->dissolved.time;
+    to->strong.dissolved_region = from->dissolved.region;
+    to->strong.ended = from->ended;
+    to->table.strong = &to->strong;
 }
 
 static void pack_local(const struct description *from, struct packing *to)
@@ -93,6 +118,7 @@ static void pack(const struct description *from, bool local, struct packing *to)
     to->settings.stamp_region = from->settings_stamp.region;
     to->table.settings = &to->settings;
     pack_members(from, to);
+    pack_strong(&from->strong, to);
     if (local)
         pack_local(from, to);
 }
@@ -204,6 +230,69 @@ static bool unpack_members(const Tidemark__Control__V1__Table *from, struct desc
     return true;
 }
 
+static bool is_member(const struct description *d, uint16_t region)
+{
+    for (uint32_t i = 0; i < d->member_count; i++) {
+        if (d->members[i].region == region)
+            return true;
+    }
+    return false;
+}
+
+/* Three different Regions, all of them members for as long as the groups may run. */
+static bool unpack_strong_regions(const Tidemark__Control__V1__Strong *from, struct description *to)
+{
+    struct strong_setup *setup = &to->strong;
+    if (from->n_regions != STRONG_MEMBERS || from->n_incarnations != STRONG_MEMBERS)
+        return false;
+    for (int i = 0; i < STRONG_MEMBERS; i++) {
+        if (!region_id_valid(from->regions[i]) || from->incarnations[i] > STRONG_INCARNATION_MAX ||
+            (!from->ended && !is_member(to, (uint16_t)from->regions[i])))
+            return false;
+        for (int before = 0; before < i; before++) {
+            if (from->regions[before] == from->regions[i])
+                return false;
+        }
+        setup->regions[i] = (uint16_t)from->regions[i];
+        setup->incarnations[i] = from->incarnations[i];
+    }
+    return true;
+}
+
+static bool unpack_dissolver(const Tidemark__Control__V1__Strong *from, struct strong_setup *to)
+{
+    if (from->dissolver == 0)
+        return from->dissolved == 0 && from->dissolved_region == 0;
+    if (!region_id_valid(from->dissolver) || !region_id_valid(from->dissolved_region))
+        return false;
+    to->dissolver = (uint16_t)from->dissolver;
+    to->dissolved = (struct stamp){from->dissolved, (uint16_t)from->dissolved_region};
+    for (int i = 0; i < STRONG_MEMBERS; i++) {
+        if (to->regions[i] == to->dissolver)
+            return i != to->witness;
+    }
+    return false;
+}
+
+/* After the members. */
+static bool unpack_strong(const Tidemark__Control__V1__Strong *from, struct description *to)
+{
+    struct strong_setup *setup = &to->strong;
+    if (!from)
+        return true;
+    if (from->epoch == 0 || from->epoch > STRONG_EPOCH_MAX || from->witness > STRONG_MEMBERS)
+        return false;
+    if (from->ended && from->dissolver == 0) {
+        *setup = strong_setup_blank(from->epoch);
+        return from->n_regions == 0 && from->n_incarnations == 0 &&
+               from->witness == STRONG_MEMBERS && unpack_dissolver(from, setup);
+    }
+    setup->epoch = from->epoch;
+    setup->witness = (uint8_t)from->witness;
+    setup->ended = from->ended;
+    return unpack_strong_regions(from, to) && unpack_dissolver(from, setup);
+}
+
 static bool unpack_local(const Tidemark__Control__V1__Local *from, struct description *to)
 {
     if (!from || from->id.len != TABLE_ID_LEN || from->status > TABLE_DELETING)
@@ -232,7 +321,8 @@ static bool unpack(const Tidemark__Control__V1__Table *from, bool local, struct 
     to.table.partition_count = from->partition_count;
     to.grave = from->grave;
     if (!unpack_key(from->key, &to.table.key) || !unpack_settings(from->settings, &to) ||
-        !unpack_members(from, &to) || (local && !unpack_local(from->local, &to)))
+        !unpack_members(from, &to) || !unpack_strong(from->strong, &to) ||
+        (local && !unpack_local(from->local, &to)))
         return false;
     *ret = to;
     return true;
@@ -303,7 +393,7 @@ bool call_decode(struct bytes from, enum call_kind *ret, uint16_t *ret_from,
     ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &arena};
     const Tidemark__Control__V1__Call *call =
         tidemark__control__v1__call__unpack(&allocator, from.len, from.at);
-    if (!call || call->kind < CALL_CHECK_CREATE || call->kind > CALL_MERGE ||
+    if (!call || call->kind < CALL_CHECK_CREATE || call->kind > CALL_CHECK_WITNESS ||
         !region_id_valid(call->from) || !unpack(call->table, false, ret_table))
         return false;
     *ret = (enum call_kind)call->kind;
@@ -333,7 +423,7 @@ bool answer_decode(struct bytes from, enum call_outcome *ret, bool *ret_given,
     ProtobufCAllocator allocator = {unpack_alloc, unpack_free, &arena};
     const Tidemark__Control__V1__Answer *answer =
         tidemark__control__v1__answer__unpack(&allocator, from.len, from.at);
-    if (!answer || answer->outcome < CALL_OK || answer->outcome > CALL_MALFORMED ||
+    if (!answer || answer->outcome < CALL_OK || answer->outcome > CALL_WITNESS_ONLY ||
         (answer->table && !unpack(answer->table, false, ret_table)))
         return false;
     *ret = (enum call_outcome)answer->outcome;

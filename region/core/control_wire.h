@@ -29,7 +29,43 @@ struct member {
     struct stamp stamp;
 };
 
-/* table.replicas is not part of a description: it is derived from the members, in their order. */
+/* The consensus groups of a strong table, one per partition, all with the same three members. Set
+ * up once, by the Region that is told to make the table strong; from then on each part only grows,
+ * so that descriptions can be joined in any order. A later epoch replaces all of it. */
+enum { STRONG_MEMBERS = 3 };
+/* What is decoded leaves room for the epochs and disks that come after. */
+enum { STRONG_EPOCH_MAX = 1 << 30 };
+#define STRONG_INCARNATION_MAX (UINT64_MAX / 2)
+struct strong_setup {
+    uint32_t epoch;                   /* 0: never was strong; else how often it has become so */
+    uint16_t regions[STRONG_MEMBERS]; /* in the order of consensus.h's members */
+    uint8_t witness;                  /* index of the member that keeps no items; 3: none */
+    uint64_t incarnations[STRONG_MEMBERS]; /* newest known of each member's disk; 0: has not made
+                                              its part yet. The groups run once all three have */
+    uint16_t dissolver;                    /* the Region that shall keep the table alone; 0: none */
+    struct stamp dissolved;                /* of the dissolver; the later one wins */
+    bool ended; /* the groups are sealed: the dissolver has everything. Without a dissolver:
+                   this epoch has no groups, the table is eventual (strong_setup_blank) */
+};
+/* The table is strong now, or is becoming so, or ceasing to be. */
+static inline bool strong_setup_runs(const struct strong_setup *setup)
+{
+    return setup->epoch > 0 && !setup->ended;
+}
+static inline bool strong_setup_has_witness(const struct strong_setup *setup, uint16_t region)
+{
+    return setup->epoch > 0 && setup->witness < STRONG_MEMBERS &&
+           setup->regions[setup->witness] == region;
+}
+/* Of a table that was strong and becomes eventual: takes an epoch, so that nobody reads the old
+ * setup into it. */
+static inline struct strong_setup strong_setup_blank(uint32_t epoch)
+{
+    return (struct strong_setup){.epoch = epoch, .witness = STRONG_MEMBERS, .ended = true};
+}
+
+/* table.replicas and table.witness are not part of a description: they are derived from the
+ * members, in their order. */
 struct description {
     struct table table;
     struct stamp settings_stamp; /* of billing, units, stream and sse */
@@ -39,6 +75,7 @@ struct description {
     struct member
         members[VV_MAX]; /* empty for a table that never was global; this Region included */
     uint32_t member_count;
+    struct strong_setup strong; /* a witness's Region is a member like any other */
 };
 
 enum { DESCRIPTIONS_MAX = 4096, DESCRIPTION_FORMAT = 1 };
@@ -58,7 +95,8 @@ enum call_kind {
     CALL_CHECK_CREATE = 1, /* could you take a replica of this table? */
     CALL_CHECK_MEMBER,     /* are you there and a member? */
     CALL_CHECK_DELETE,     /* may your replica be deleted? */
-    CALL_MERGE             /* take this description in, and act on it */
+    CALL_MERGE,            /* take this description in, and act on it */
+    CALL_CHECK_WITNESS     /* could you hold a witness of this table? */
 };
 enum call_outcome {
     CALL_OK = 1,
@@ -69,7 +107,8 @@ enum call_outcome {
     CALL_LIMIT,     /* too many tables */
     CALL_BUSY,      /* a change of this table is under way: ask again */
     CALL_STARTING,
-    CALL_MALFORMED
+    CALL_MALFORMED,
+    CALL_WITNESS_ONLY /* that process keeps no items */
 };
 
 void call_encode(enum call_kind kind, uint16_t from, const struct description *table,

@@ -239,6 +239,10 @@ void expr_projection_init(struct expr_path *paths, uint32_t count, struct expr_p
 void expr_update_init(struct arena *arena, const struct expr_parsed *parsed,
                       struct expr_update *ret);
 
+/* expr_legacy.c: the type_message of what AttributeUpdates asks for. */
+
+extern const char expr_legacy_type_message[];
+
 /* expr_key.c */
 
 const char *expr_key_condition_shape(struct arena *arena, const struct expr_node *root,

@@ -5,6 +5,8 @@
 #include "conflict/base/check.h"
 #include "region/core/expr_internal.h"
 
+const char expr_legacy_type_message[] = "Type mismatch for attribute to update";
+
 static struct expr_node *node_new(struct arena *arena, enum expr_kind kind)
 {
     struct expr_node *node = arena_new(arena, struct expr_node);
@@ -180,6 +182,6 @@ struct expr_update *expr_build_update(struct arena *arena, const struct expr_leg
         parsed.actions = actions;
     struct expr_update *update = arena_new(arena, struct expr_update);
     expr_update_init(arena, &parsed, update);
-    update->type_message = "Type mismatch for attribute to update";
+    update->type_message = expr_legacy_type_message;
     return update;
 }

@@ -14,10 +14,14 @@
  * is CREATING here, durably: from now on it will happen, after any crash; 3. all other members are
  * told, and hold their logs for R; 4. R is told, and makes its table; 5. the snapshot flows, and
  * the other logs behind it; 6. all partitions have caught up: R is ACTIVE. Each step looks only at
- * the registers and at who has confirmed them, so it can be taken again. */
+ * the registers and at who has confirmed them, so it can be taken again.
+ *
+ * Members of a strong table have the same registers, but no log flows between them in this way: its
+ * groups (strong.h) carry everything. group_strong.c takes their steps. */
 
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 struct member *group_member(struct description *d, uint16_t region)
 {
@@ -92,14 +96,18 @@ bool group_merge(struct region *region, struct description *to, const struct des
     bool changed = false;
     for (uint32_t i = 0; i < from->member_count; i++)
         changed |= merge_member(to, &from->members[i]);
+    changed |= strong_merge(region, to, from);
     if (from->grave || stamp_compare(from->settings_stamp, to->settings_stamp) <= 0)
         return changed;
-    if (to->table.stream == STREAM_NONE && from->table.stream != STREAM_NONE)
-        to->table.stream_wall_ms = region->wall_ms;
+    /* Each member of a strong table has a stream of its own or none. */
+    if (!strong_setup_runs(&to->strong)) {
+        if (to->table.stream == STREAM_NONE && from->table.stream != STREAM_NONE)
+            to->table.stream_wall_ms = region->wall_ms;
+        to->table.stream = from->table.stream;
+    }
     to->table.billing = from->table.billing;
     to->table.read_units = from->table.read_units;
     to->table.write_units = from->table.write_units;
-    to->table.stream = from->table.stream;
     to->table.sse_enabled = from->table.sse_enabled;
     to->settings_stamp = from->settings_stamp;
     return true;
@@ -129,25 +137,54 @@ static bool in_charge(const struct region *region, const struct member *member)
            (member->state == MEMBER_DELETING && member->stamp.region == own);
 }
 
+static void show_member(struct table *shown, const struct strong_setup *strong,
+                        const struct member *member)
+{
+    enum replica_status status = replica_status(member->state);
+    if (strong_setup_runs(strong) && strong->dissolver != 0 && member->region != strong->dissolver)
+        status = REPLICA_DELETING;
+    if (strong_setup_has_witness(strong, member->region)) {
+        shown->witness = member->region;
+        shown->witness_status = status;
+        return;
+    }
+    shown->replicas[shown->replica_count++] = (struct table_replica){member->region, status};
+}
+
+static enum table_mode mode_of(const struct region *region, const struct description *d)
+{
+    const struct strong_setup *strong = &d->strong;
+    if (strong_setup_runs(strong))
+        return TABLE_STRONG;
+    /* It has been dissolved for us; those who are still to drop it get nothing any more. */
+    if (strong->dissolver == region->config.region)
+        return TABLE_REGIONAL;
+    return d->table.replica_count > 0 ? TABLE_EVENTUAL : TABLE_REGIONAL;
+}
+
 static void derive(struct region *region, struct table_state *table)
 {
     struct table *shown = &table->d.table;
+    const struct strong_setup *strong = &table->d.strong;
     struct member *own = group_member(&table->d, region->config.region);
-    shown->status = TABLE_ACTIVE;
+    bool dissolving = strong_setup_runs(strong) && strong->dissolver != 0;
+    bool stays = strong->dissolver == region->config.region;
+    shown->status = dissolving && stays ? TABLE_UPDATING : TABLE_ACTIVE;
     shown->replica_count = 0;
+    shown->witness = 0;
     for (uint32_t i = 0; i < table->d.member_count; i++) {
         const struct member *member = &table->d.members[i];
         if (member == own || member->state == MEMBER_REMOVED)
             continue;
-        shown->replicas[shown->replica_count++] =
-            (struct table_replica){member->region, replica_status(member->state)};
+        show_member(shown, strong, member);
         if (in_charge(region, member))
             shown->status = TABLE_UPDATING;
     }
-    shown->mode = shown->replica_count > 0 ? TABLE_EVENTUAL : TABLE_REGIONAL;
+    shown->mode = mode_of(region, &table->d);
     if (own && own->state == MEMBER_CREATING)
         shown->status = TABLE_CREATING;
-    if (own && (own->state == MEMBER_DELETING || own->state == MEMBER_REMOVED))
+    if (own &&
+        (own->state == MEMBER_DELETING || own->state == MEMBER_REMOVED || (dissolving && !stays)))
         shown->status = TABLE_DELETING;
 }
 
@@ -200,7 +237,8 @@ static void join_member(struct region *region, struct table_state *table,
     table->joins[index].joined = wanted;
 }
 
-void group_close(struct region *region, struct table_state *table)
+/* The table's logs are no longer shared. */
+static void close_partitions(struct region *region, struct table_state *table)
 {
     for (uint32_t i = 0; i < table->d.table.partition_count; i++) {
         struct partition *partition = &table->partitions[i];
@@ -217,6 +255,12 @@ void group_close(struct region *region, struct table_state *table)
     memset(table->joins, 0, sizeof(table->joins));
 }
 
+void group_close(struct region *region, struct table_state *table)
+{
+    close_partitions(region, table);
+    strong_close(region, table);
+}
+
 /* Nobody else has the table: neither log nor tombstones are of use. */
 static void forget_others(struct region *region, struct table_state *table)
 {
@@ -231,8 +275,14 @@ static void forget_others(struct region *region, struct table_state *table)
 void group_settle(struct region *region, struct table_state *table)
 {
     derive(region, table);
-    if (table->d.table.replica_count == 0) {
-        group_close(region, table);
+    strong_settle(region, table);
+    if (table->d.table.mode == TABLE_STRONG) {
+        close_partitions(region, table);
+        return;
+    }
+    table_shed(region, table);
+    if (table->d.table.mode == TABLE_REGIONAL) {
+        close_partitions(region, table);
         forget_others(region, table);
         return;
     }
@@ -270,7 +320,7 @@ void group_mark_dirty(struct region *region, struct table_state *table)
     table->push_after_ns = 0;
 }
 
-static void push(struct region *region, struct table_state *table, uint32_t mask)
+void group_push(struct region *region, struct table_state *table, uint32_t mask)
 {
     if (region->mono_ns < table->push_after_ns) {
         retry_at(region, table->push_after_ns);
@@ -300,9 +350,9 @@ static bool advance_joining(struct region *region, struct table_state *table,
         return false;
     uint32_t bit = (uint32_t)1 << index;
     if (table->dirty & ~bit) {
-        push(region, table, table->dirty & ~bit); /* first those who must hold their logs */
+        group_push(region, table, table->dirty & ~bit); /* first those who must hold their logs */
     } else if (table->dirty & bit) {
-        push(region, table, bit);
+        group_push(region, table, bit);
     } else if (all_caught_up(table, index)) {
         struct change_op *change = change_new(table);
         group_set_member(region, &change->next, member->region, MEMBER_ACTIVE);
@@ -327,15 +377,21 @@ void group_advance(struct region *region, struct table_state *table)
 {
     if (!region->ready || table->changing || table->hidden || table->d.dropped)
         return;
+    if (table->shed_wanted)
+        table_erase(region, table);
     struct member *own = group_member(&table->d, region->config.region);
     if (!own)
         return;
     table->dirty &= audience(region, table);
     if (own->state == MEMBER_DELETING || own->state == MEMBER_REMOVED) {
         if (in_charge(region, own) && table->dirty)
-            push(region, table, table->dirty); /* all shall know before the table is gone */
+            group_push(region, table, table->dirty); /* all shall know before the table is gone */
         else
             leave(region, table);
+        return;
+    }
+    if (strong_setup_runs(&table->d.strong)) {
+        strong_advance(region, table);
         return;
     }
     bool joining = false;
@@ -348,7 +404,7 @@ void group_advance(struct region *region, struct table_state *table)
             return;
     }
     if (!joining && table->dirty)
-        push(region, table, table->dirty);
+        group_push(region, table, table->dirty);
 }
 
 void group_advance_all(struct region *region)
@@ -378,8 +434,11 @@ void group_tell_peers(struct region *region)
     buf_init(&list);
     for (uint32_t i = 0; i < region->table_count; i++) {
         struct table_state *table = region->tables[i];
-        if (!table->hidden && table->d.member_count > 0)
-            descriptions_append(&table->d, &list);
+        if (table->hidden || table->d.member_count == 0)
+            continue;
+        struct description said = table->d;
+        strong_censor(region, &said);
+        descriptions_append(&said, &list);
     }
     for (const struct list *link = region->graves.next; link != &region->graves; link = link->next)
         descriptions_append(&container_of(link, struct grave, link)->d, &list);

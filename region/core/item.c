@@ -185,6 +185,12 @@ bool item_check(struct bytes item)
     return item.len && item.at[0] == ITEM_FORMAT && attributes_check(item_attributes(item), 1);
 }
 
+bool value_take_checked(struct bytes *rest, struct value *ret)
+{
+    struct bytes after = *rest;
+    return value_check(&after, 1) && value_take(rest, ret);
+}
+
 /* Measuring. */
 
 uint32_t value_depth(struct value value)

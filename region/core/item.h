@@ -107,6 +107,8 @@ bool attributes_find(struct bytes attributes, struct bytes name, struct value *r
 
 /* Whole and canonical, depth within bounds: for bytes from disk or from a peer. */
 bool item_check(struct bytes item);
+/* Takes a value off the front that could be an attribute's in such an item; else nothing. */
+bool value_take_checked(struct bytes *rest, struct value *ret);
 
 /* Levels of a value: 1, and one more per list or map around the deepest leaf. At most
  * ITEM_DEPTH_MAX for an attribute of an item. */

@@ -60,6 +60,47 @@ struct bytes keyspace_log(struct buf *to, uint32_t table, uint32_t partition, ui
     return buf_view(to);
 }
 
+static void start_strong(struct buf *to, enum keyspace_tag tag, uint32_t table, uint32_t partition,
+                         uint32_t epoch)
+{
+    start(to, tag);
+    buf_append_be32(to, table);
+    buf_append_be16(to, (uint16_t)partition);
+    buf_append_be32(to, epoch);
+}
+
+struct bytes keyspace_strong_hard(struct buf *to, uint32_t table, uint32_t partition,
+                                  uint32_t epoch, uint8_t slot)
+{
+    start_strong(to, KEYSPACE_STRONG_HARD, table, partition, epoch);
+    buf_append_u8(to, slot);
+    return buf_view(to);
+}
+
+struct bytes keyspace_strong_base(struct buf *to, uint32_t table, uint32_t partition,
+                                  uint32_t epoch)
+{
+    start_strong(to, KEYSPACE_STRONG_BASE, table, partition, epoch);
+    return buf_view(to);
+}
+
+struct bytes keyspace_strong_log(struct buf *to, uint32_t table, uint32_t partition, uint32_t epoch,
+                                 uint64_t index)
+{
+    start_strong(to, KEYSPACE_STRONG_LOG, table, partition, epoch);
+    buf_append_be64(to, index);
+    return buf_view(to);
+}
+
+bool keyspace_strong_index(struct bytes key, uint64_t *ret)
+{
+    enum { INDEX_AT = 1 + 4 + 2 + 4 };
+    if (key.len != INDEX_AT + 8 || key.at[0] != KEYSPACE_STRONG_LOG)
+        return false;
+    *ret = be64_decode(key.at + INDEX_AT);
+    return true;
+}
+
 struct bytes keyspace_ledger(struct buf *to, struct version winner, struct version loser,
                              uint32_t table)
 {
@@ -150,15 +191,25 @@ void partition_meta_encode(const struct partition_meta *meta, struct buf *to)
     buf_append_varint(to, meta->bytes);
     buf_append_varint(to, meta->tombstones);
     vv_encode(&meta->vv, to);
+    if (meta->applied_index > 0) {
+        buf_append_varint(to, meta->applied_index);
+        buf_append_varint(to, meta->applied_term);
+        buf_append_be16(to, meta->sealed);
+    }
 }
 
 bool partition_meta_decode(struct bytes from, struct partition_meta *ret)
 {
-    struct partition_meta meta;
+    struct partition_meta meta = {0};
     if (!take_format(&from) || !bytes_take_varint(&from, &meta.seq) ||
         !bytes_take_varint(&from, &meta.log_first) || !bytes_take_varint(&from, &meta.log_bytes) ||
         !bytes_take_varint(&from, &meta.items) || !bytes_take_varint(&from, &meta.bytes) ||
-        !bytes_take_varint(&from, &meta.tombstones) || !vv_decode(&from, &meta.vv) || from.len != 0)
+        !bytes_take_varint(&from, &meta.tombstones) || !vv_decode(&from, &meta.vv))
+        return false;
+    if (from.len != 0 && (!bytes_take_varint(&from, &meta.applied_index) ||
+                          !bytes_take_varint(&from, &meta.applied_term) ||
+                          !bytes_take_be16(&from, &meta.sealed) || from.len != 0 ||
+                          meta.applied_index == 0))
         return false;
     *ret = meta;
     return true;

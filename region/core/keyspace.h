@@ -11,9 +11,12 @@
  *   04 | group id 16                            grave: a global table this Region has left
  *   05 | table 4                                table descriptor (control_wire.h)
  *   06 | table 4 | partition 2                  partition meta
+ *   07 | table 4 | partition 2 | epoch 4 | slot 1   strong: hard state, in two slots (strong_rows.h)
+ *   08 | table 4 | partition 2 | epoch 4        strong: where the log begins
  *   ---- all of the above is read at the start, in one range ----
  *   20 | table 4 | row key                      item or tombstone: record.h's body
  *   30 | table 4 | partition 2 | seq 8          change log: record.h's checksummed log row
+ *   31 | table 4 | partition 2 | epoch 4 | index 8  strong: log entry
  *   40 | winner 18 | loser 18 | table 4         lost-write ledger (ledger_rows.c)
  *
  * A table's items are contiguous, and so is each partition's share of them, since row keys begin
@@ -35,9 +38,12 @@ enum keyspace_tag {
     KEYSPACE_GRAVE = 0x04,
     KEYSPACE_TABLE = 0x05,
     KEYSPACE_PARTITION = 0x06,
+    KEYSPACE_STRONG_HARD = 0x07,
+    KEYSPACE_STRONG_BASE = 0x08,
     KEYSPACE_START_END = 0x10, /* end of what is read at the start */
     KEYSPACE_ITEM = 0x20,
     KEYSPACE_LOG = 0x30,
+    KEYSPACE_STRONG_LOG = 0x31,
     KEYSPACE_LEDGER = 0x40,
     KEYSPACE_END = 0x50
 };
@@ -53,6 +59,15 @@ struct bytes keyspace_item(struct buf *to, uint32_t table, struct bytes key);
 /* Where the items whose hash is at least `hash` begin; for hash ranges. */
 struct bytes keyspace_item_hash(struct buf *to, uint32_t table, uint64_t hash);
 struct bytes keyspace_log(struct buf *to, uint32_t table, uint32_t partition, uint64_t seq);
+/* epoch: of the strong_setup (control_wire.h). */
+struct bytes keyspace_strong_hard(struct buf *to, uint32_t table, uint32_t partition,
+                                  uint32_t epoch, uint8_t slot);
+struct bytes keyspace_strong_base(struct buf *to, uint32_t table, uint32_t partition,
+                                  uint32_t epoch);
+struct bytes keyspace_strong_log(struct buf *to, uint32_t table, uint32_t partition, uint32_t epoch,
+                                 uint64_t index);
+/* The index that ends a strong log row's key; false if it is no such key. */
+bool keyspace_strong_index(struct bytes key, uint64_t *ret);
 struct bytes keyspace_ledger(struct buf *to, struct version winner, struct version loser,
                              uint32_t table);
 
@@ -83,6 +98,8 @@ struct partition_meta {
     uint64_t log_bytes;
     uint64_t items, bytes, tombstones;
     struct vv vv; /* of the other Regions' logs */
+    uint64_t applied_index, applied_term; /* strong: the last entry that the items hold */
+    uint16_t sealed; /* strong: nothing comes behind that entry; the Region it was sealed for */
 };
 void partition_meta_encode(const struct partition_meta *meta, struct buf *to);
 bool partition_meta_decode(struct bytes from, struct partition_meta *ret);

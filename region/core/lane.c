@@ -11,6 +11,7 @@
  * nobody needs is freed; the next one reads again. */
 
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 struct lane *lane_get(struct region *region, struct table_state *table, struct bytes key)
 {
@@ -102,6 +103,9 @@ static void wake(struct region *region, struct lane *lane, struct wait *wait, bo
         return;
     case WAIT_PURGE:
         purge_lane_known(region, wait->owner, broken);
+        return;
+    case WAIT_STRONG:
+        strong_lane_known(region, wait, lane, broken);
         return;
     }
     unreachable();

@@ -6,6 +6,7 @@
 
 #include "conflict/record.h"
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 const char *read_failure(enum store_outcome outcome)
 {
@@ -31,9 +32,6 @@ static void begin_keys(struct region *region, struct request *request)
 {
     struct op *op = request->op;
     request->pending = op->key_count;
-    request->user_count = op->key_count;
-    for (uint32_t i = 0; i < op->key_count; i++)
-        table_of(op->keys[i].table)->users++;
     for (uint32_t i = 0; i < op->key_count; i++) {
         struct table_state *table = table_of(op->keys[i].table);
         uint64_t id;
@@ -61,12 +59,24 @@ void read_begin(struct region *region, struct op *op, uint64_t token)
 {
     struct request *request = request_new(region, op, token, 0);
     if (op_shape(op->kind) == OP_SHAPE_READ) {
+        request->user_count = op->key_count;
+        for (uint32_t i = 0; i < op->key_count; i++)
+            table_of(op->keys[i].table)->users++;
+    } else {
+        request->table = catalog_find(region, op->table_name);
+        check(request->table != NULL);
+        request->table->users++;
+    }
+    if (!strong_read(region, request))
+        read_continue(region, request);
+}
+
+void read_continue(struct region *region, struct request *request)
+{
+    if (op_shape(request->op->kind) == OP_SHAPE_READ) {
         begin_keys(region, request);
         return;
     }
-    request->table = catalog_find(region, op->table_name);
-    check(request->table != NULL);
-    request->table->users++;
     request->pending = 1;
     read_page(region, request);
 }

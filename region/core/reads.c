@@ -3,6 +3,7 @@
  * answer to a read that nobody remembers finds nothing. A read keeps its table from being freed. */
 
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 struct read *read_new(struct region *region, enum read_kind kind, void *owner,
                       struct table_state *table, uint64_t *ret_id)
@@ -86,6 +87,9 @@ static void dispatch(struct region *region, const struct read *read, const struc
         return;
     case READ_LEDGER:
         ledger_trim_rows(region, in);
+        return;
+    case READ_STRONG:
+        strong_rows(region, *read, in);
         return;
     }
     unreachable();

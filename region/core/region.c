@@ -7,6 +7,7 @@
 
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 struct region *region_new(const struct region_config *config)
 {
@@ -36,6 +37,7 @@ struct region *region_new(const struct region_config *config)
     region->read_free = UINT32_MAX;
     region->retry_at_ns = UINT64_MAX;
     region->replicator = replicator_new(&region->config.replication);
+    strong_new(region);
     return region;
 }
 
@@ -80,6 +82,7 @@ struct region *region_free(struct region *region)
 {
     if (!region)
         return NULL;
+    strong_free(region);
     /* Changes under way are owned by their batch or by the calls that they wait for. */
     change_free_all(region);
     /* Before the tables, which they count themselves with. */
@@ -172,6 +175,16 @@ void request_fail(struct request *request, enum api_error error, const char *mes
         op_fail(request->op, error, "%s", message);
 }
 
+void request_fail_undone(struct request *request, const char *message)
+{
+    /* Of a batch, other parts may have been done. */
+    bool whole = request->op->key_count == 1;
+    request_fail(request, API_INTERNAL,
+                 whole ? message
+                       : "At least one part of the batch could not be carried out; others may have "
+                         "been. The request may be retried.");
+}
+
 static void release_tables(struct region *region, struct request *request)
 {
     if (request->table)
@@ -251,6 +264,10 @@ static void take_request(struct region *region, const struct region_input *in)
 
 static void take_peer(struct region *region, const struct region_input *in)
 {
+    if (in->channel == CHANNEL_GROUPS_OUT || in->channel == CHANNEL_GROUPS_IN) {
+        strong_peer(region, in);
+        return;
+    }
     uint32_t index = peer_index(region, in->peer);
     bool outbound = in->channel == CHANNEL_OUTBOUND;
     if (index == VV_MAX)
@@ -309,6 +326,7 @@ static void take_timeout(struct region *region)
         return;
     }
     keep_promise(region);
+    strong_timeout(region);
     struct replicator_input to = {.kind = REPLICATOR_TIMEOUT};
     replicate(region, &to);
     if (region->mono_ns < region->retry_at_ns)
@@ -381,6 +399,7 @@ void region_step(struct region *region, const struct region_input *in, struct re
     region->wall_ms = in->wall_ms;
     dispatch(region, in);
     if (region->ready) {
+        strong_flush(region);
         replicate_dirty(region);
         group_tell_peers(region);
     }
@@ -392,6 +411,9 @@ uint64_t region_deadline(const struct region *region)
     if (!region->ready)
         return region->retry_at_ns;
     uint64_t deadline = replicator_deadline(region->replicator);
+    uint64_t strong = strong_deadline(region);
+    if (strong < deadline)
+        deadline = strong;
     return deadline < region->retry_at_ns ? deadline : region->retry_at_ns;
 }
 
@@ -399,12 +421,12 @@ uint64_t region_deadline(const struct region *region)
 
 uint32_t region_table_count(const struct region *region)
 {
-    return region->table_count;
+    return region->named_count;
 }
 
 const struct table *region_table_at(const struct region *region, uint32_t index)
 {
-    check(index < region->table_count);
+    check(index < region->named_count);
     return &region->tables[index]->d.table;
 }
 

@@ -24,8 +24,29 @@
 #include "region/core/store.h"
 #include "region/core/table.h"
 #include "replicator/replicator.h"
+#include "witness/consensus.h"
 
 struct region;
+
+/* Strong tables. What the figures mean is told in consensus.h. */
+enum strong_conflict {
+    STRONG_CONFLICT_AWS,      /* a write of an item that another Region is modifying is refused */
+    STRONG_CONFLICT_SERIALIZE /* it waits its turn */
+};
+struct strong_config {
+    enum strong_conflict conflict;
+    uint64_t heartbeat_ms;       /* 100 */
+    uint64_t election_ms;        /* 500 */
+    uint64_t election_ms_max;    /* 10000 */
+    uint64_t request_timeout_ms; /* 2000 */
+    uint64_t retry_ms;           /* 200 */
+    uint64_t placement_ms;       /* 60000 */
+    uint64_t relay_silence_ms;   /* a peer not heard directly for so long is spoken to by way of the
+                                    third member, too; 300 */
+    uint64_t log_bytes_max;      /* 16 MiB */
+    uint32_t trim_entries;       /* 0: 64 */
+    uint32_t snapshot_rows_max;  /* of one piece; 0: 1024 */
+};
 
 struct region_config {
     uint16_t region;        /* this one */
@@ -41,6 +62,8 @@ struct region_config {
     uint64_t call_timeout_ms;          /* control calls to peers; 2000 */
     uint64_t ledger_rows_max;          /* the oldest lost writes are dropped beyond it; 100000 */
     struct replicator_config replication;
+    struct strong_config strong;
+    bool witness_only; /* holds witnesses of strong tables and nothing else */
     struct trace trace;
 };
 
@@ -59,8 +82,15 @@ enum region_input_kind {
     REGION_TIMEOUT         /* region_deadline has come */
 };
 
-/* The two streams of a pair of Regions: each Region opens the one that carries its own log. */
-enum region_channel { CHANNEL_OUTBOUND, CHANNEL_INBOUND };
+/* The streams of a pair of Regions: each Region opens those that carry its own log and what it says
+ * to the strong groups. Those of the groups carry messages one way only, may lose any, and lose all
+ * that is sent while they are closed. */
+enum region_channel {
+    CHANNEL_OUTBOUND,
+    CHANNEL_INBOUND,
+    CHANNEL_GROUPS_OUT, /* SEND only; PEER_UP and PEER_DOWN as of the others */
+    CHANNEL_GROUPS_IN   /* PEER_FRAME only */
+};
 
 struct region_input {
     enum region_input_kind kind;
@@ -119,6 +149,19 @@ const struct table *region_table_find(const struct region *region, struct bytes 
 bool region_lag(const struct region *region, const struct table *table, uint16_t peer,
                 uint64_t mono_ns, struct replication_lag *ret);
 
+/* The consensus groups held here, of strong tables and of witnesses. */
+struct region_group {
+    const struct table *table;
+    uint32_t partition;
+    uint16_t leader; /* a Region; 0: none known */
+    bool leads, serving, witness, quiet, log_full;
+    enum consensus_standing standing;
+    uint64_t term, commit, applied, durable, last, log_bytes;
+    uint64_t pending; /* proposals and strong reads under way here */
+};
+uint32_t region_group_count(const struct region *region);
+struct region_group region_group_at(const struct region *region, uint32_t index);
+
 struct region_counters {
     uint64_t conflicts_concurrent, conflicts_late; /* ledger entries written here */
     uint64_t ledger_rows;
@@ -126,6 +169,8 @@ struct region_counters {
     uint64_t batches, batch_bytes, batches_in_flight;
     uint64_t operations_in_flight, throttled;
     uint64_t applied_records, duplicate_records, dropped_records; /* from peers */
+    uint64_t strong_committed, strong_conflicts, strong_unknown, strong_refused; /* writes and strong
+                                                                    reads that began here */
 };
 struct region_counters region_counters(const struct region *region);
 

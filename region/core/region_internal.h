@@ -67,6 +67,7 @@ struct partition {
     uint64_t trim_to;   /* log rows up to it may go */
     bool trimming;      /* a read or a batch of it is under way */
     uint32_t caught_up; /* bit per index of config.peers */
+    struct strong *strong; /* its consensus group (strong.h); NULL: none runs */
 };
 
 struct table_state {
@@ -79,8 +80,14 @@ struct table_state {
     uint32_t users;           /* requests and reads that point here */
     uint32_t batches;         /* in flight that write its rows */
     bool erasing;             /* a read or a batch of it is under way */
-    enum keyspace_tag erase_tag;
+    uint32_t erase_step;
     uint64_t erase_after_ns;
+    bool witness; /* of this table only a witness is held here, so it has no name here */
+    /* The groups' rows of a strong table that is none any more: wanted once all batches up to
+     * shed_after are done; under way for shed_partition; done in this life up to shed_epoch. */
+    bool shed_wanted, shedding;
+    uint64_t shed_after;
+    uint32_t shed_epoch, shed_partition;
     struct table_state *free_next; /* region.freed */
     struct list
         parked;   /* struct parked: control requests that come while a peer's word is taken in */
@@ -91,6 +98,9 @@ struct table_state {
     uint64_t dirty_generation;
     uint64_t gossip_round;  /* the last that named it */
     uint64_t push_after_ns; /* next attempt after a failure */
+    UT_hash_handle by_group; /* strong_region.tables */
+    bool strong_listed;      /* it is in there */
+    bool strong_ready;       /* strong_ready(), when it was last looked at */
     struct {
         bool joined;
         struct stamp since; /* of the member entry that it was joined for */
@@ -112,7 +122,7 @@ struct grave {
 
 /* ---- Requests ---- */
 
-enum wait_kind { WAIT_REQUEST, WAIT_APPLY, WAIT_PURGE };
+enum wait_kind { WAIT_REQUEST, WAIT_APPLY, WAIT_PURGE, WAIT_STRONG };
 
 /* Something that waits for a lane to be known, or for a batch to be durable. */
 struct wait {
@@ -131,6 +141,7 @@ struct request {
     struct table_state *table; /* RANGE */
     struct bytes *bodies;      /* READ: those that came out of order; in the op's arena */
     bool *arrived;
+    uint32_t barriers;   /* READ, RANGE: strong tables that have not answered yet */
     uint32_t user_count; /* of the op's keys, from the first: their tables count it as a user */
     struct wait waits[]; /* WRITE: one per key */
 };
@@ -169,7 +180,8 @@ enum batch_owner {
     OWNER_ERASE,
     OWNER_CATALOG,
     OWNER_LEDGER,
-    OWNER_START
+    OWNER_START,
+    OWNER_STRONG
 };
 
 struct batch {
@@ -190,6 +202,8 @@ struct batch {
     uint64_t seq, hlc;  /* of its local write; hlc 0: none */
     uint64_t log_bytes; /* that it added */
     uint64_t reserved;  /* clock reservation; 0: none */
+    enum { STRONG_BATCH_LOG, STRONG_BATCH_APPLY, STRONG_BATCH_INSTALL } strong_part;
+    uint64_t strong_seq; /* OWNER_STRONG: of the PERSIST, or the last entry applied */
 };
 
 /* ---- Outstanding reads ---- */
@@ -205,7 +219,8 @@ enum read_kind {
     READ_PURGE,
     READ_TRIM,
     READ_ERASE,
-    READ_LEDGER
+    READ_LEDGER,
+    READ_STRONG
 };
 
 struct read {
@@ -250,6 +265,8 @@ struct region {
 
     struct table_state **tables; /* by name */
     uint32_t table_count, table_cap;
+    uint32_t named_count; /* the first of them: by name. Behind them those of which a witness is
+                             held here: no client sees them, and their names are free */
     struct list erasing;
     struct list graves;
     uint32_t grave_count;
@@ -272,6 +289,8 @@ struct region {
 
     struct list calls;
     uint64_t call_last;
+
+    struct strong_region *strong; /* strong.h */
 
     struct replicator *replicator;
     uint64_t
@@ -304,6 +323,8 @@ void request_finish(struct region *region, struct request *request);
 void request_settle(struct region *region, struct request *request);
 /* A refusal of the whole request, unless there is one already. */
 void request_fail(struct request *request, enum api_error error, const char *message);
+/* Of one key, on which nothing was done: API_INTERNAL, and the message if that is all there is. */
+void request_fail_undone(struct request *request, const char *message);
 /* A REGION_TIMEOUT no later than this. */
 void retry_at(struct region *region, uint64_t mono_ns);
 uint32_t peer_index(const struct region *region, uint16_t peer); /* VV_MAX: not a peer */
@@ -334,6 +355,8 @@ void read_begin(struct region *region, struct op *op, uint64_t token);
 void read_key_rows(struct region *region, struct request *request, uint32_t index,
                    const struct region_input *in);
 void read_page_rows(struct region *region, struct request *request, const struct region_input *in);
+/* What had to be asked before the store may be read has been answered. */
+void read_continue(struct region *region, struct request *request);
 const char *read_failure(enum store_outcome outcome);
 
 /* write_eventual.c */
@@ -360,6 +383,9 @@ struct batch *batch_begin(struct region *region, struct partition *partition,
                           enum batch_owner owner, void *owner_at);
 /* A row of an item; an empty body deletes it. Keeps the partition's counts right. */
 void batch_item(struct region *region, struct batch *batch, struct lane *lane, struct bytes body);
+/* The same for a row that no lane is busy with; old is what it holds. */
+void batch_row(struct region *region, struct batch *batch, struct bytes key, struct bytes old,
+               struct bytes body);
 /* Adds what is due beside it (partition meta, ledger counts, clock) and emits it. */
 void batch_emit(struct region *region, struct batch *batch);
 void batch_drop(struct region *region, struct batch *batch); /* not emitted */
@@ -440,10 +466,6 @@ void grave_write(struct region *region, const struct description *description);
 void catalog_add_grave(struct region *region, const struct description *description);
 void table_release(struct region *region, struct table_state *table); /* a user less */
 void table_free(struct table_state *table);
-void table_erase(struct region *region, struct table_state *table);
-void table_erase_rows(struct region *region, struct table_state *table,
-                      const struct region_input *in);
-void table_erased(struct region *region, struct table_state *table, bool durable);
 /* Who is told when a change of a table is durable, or has failed. */
 struct change_op {
     struct table_state *table;
@@ -460,6 +482,9 @@ struct change_op {
     bool unreachable;
     uint16_t target; /* where a replica is created or deleted; 0: this Region leaves */
     bool adding;
+    enum { STRONG_STEP_NONE, STRONG_STEP_MAKE, STRONG_STEP_DISSOLVE } strong_step;
+    bool strong_first; /* this Region's part of new groups begins: with its first rows */
+    bool strong_last;  /* the groups end, and the items become this Region's own */
 };
 struct change_op *change_new(struct table_state *table);
 /* Writes change->next. The table is `changing` from change_new until it is durable or has failed.
@@ -468,6 +493,14 @@ void change_write(struct region *region, struct change_op *change);
 void change_durable(struct region *region, struct change_op *change, bool durable);
 void change_abort(struct region *region, struct change_op *change);
 void change_free_all(struct region *region);
+
+/* erase.c: rows that nobody needs any more. */
+void table_erase(struct region *region, struct table_state *table);
+/* Its groups have ended: their rows go. */
+void table_shed(struct region *region, struct table_state *table);
+void table_erase_rows(struct region *region, struct table_state *table,
+                      const struct region_input *in);
+void table_erased(struct region *region, struct table_state *table, bool durable);
 
 /* control.c: the control plane's operations. */
 void control_begin(struct region *region, struct op *op, uint64_t token);
@@ -484,6 +517,39 @@ bool replicas_begin(struct region *region, struct op *op, uint64_t token,
 void replicas_leave(struct region *region, struct change_op *change);
 bool replicas_sourced_lately(const struct region *region, const struct table_state *table);
 extern const char replicas_source_message[];
+/* Refusals that both kinds of global tables share; they return false. */
+bool replicas_refuse_region(const struct region *region, struct op *op, struct bytes name);
+bool replicas_refuse_local(struct op *op);
+bool replicas_refuse_stranger(struct op *op, struct bytes name);
+bool replicas_refuse_billing(struct op *op);
+bool table_has_replica(const struct table *table, uint16_t region);
+
+/* control_strong.c: what UpdateTable does to strong tables, and to make one. */
+bool strong_check_witnesses(struct op *op);
+bool strong_check_shape(struct op *op);
+bool strong_refuse_stranger(struct op *op, struct bytes name);
+bool strong_refuse_region(struct op *op, const char *name);
+bool strong_refuse_existing(struct op *op);
+bool strong_refuse_epoch(struct op *op);
+/* False: refused at once. */
+bool strong_make(struct region *region, struct op *op, uint64_t token, struct table_state *table);
+bool strong_change(struct region *region, struct op *op, uint64_t token, struct table_state *table);
+void strong_checked(struct region *region, struct change_op *change);
+
+/* group_strong.c: members of a strong table. */
+uint64_t strong_incarnation_after(const struct region *region, uint64_t known);
+/* Fills in this Region's part of a description that it was told, whose table it is about to have.
+ * False: it makes no sense. */
+bool strong_take_part(const struct region *region, struct description *d, bool *ret_first);
+/* Joins the setups. True if `to` has changed. */
+bool strong_merge(struct region *region, struct description *to, const struct description *from);
+bool strong_setup_equal(const struct strong_setup *a, const struct strong_setup *b);
+/* Leaves out what Regions must not be told by Hello. */
+void strong_censor(const struct region *region, struct description *d);
+void strong_set_dissolver(struct region *region, struct description *next, uint16_t dissolver);
+void strong_advance(struct region *region, struct table_state *table);
+/* The change with strong_last is durable. */
+void strong_take_over(struct table_state *table);
 
 /* group.c: members of a global table: merging, pushing, and what follows from them. */
 struct member *group_member(struct description *d, uint16_t region);
@@ -500,6 +566,8 @@ void group_advance_all(struct region *region);
 void group_caught_up(struct region *region, struct partition *partition, uint16_t peer);
 void group_close(struct region *region, struct table_state *table);
 void group_mark_dirty(struct region *region, struct table_state *table);
+/* Tells the Regions of the mask, by index of config.peers. */
+void group_push(struct region *region, struct table_state *table, uint32_t mask);
 void group_tell_peers(struct region *region); /* the Hello's descriptions, if they changed */
 
 /* control_peer.c: calls, both ways, and gossip. */

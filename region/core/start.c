@@ -6,6 +6,7 @@
 
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 enum { START_ROWS_MAX = 1024, START_BYTES_MAX = 1024 * 1024 };
 
@@ -119,9 +120,13 @@ static bool take_row(struct region *region, const struct store_row *row)
         return take_table(region, key, row->value);
     case KEYSPACE_PARTITION:
         return take_partition(region, key, row->value);
+    case KEYSPACE_STRONG_HARD:
+    case KEYSPACE_STRONG_BASE:
+        return true; /* each group reads its own */
     case KEYSPACE_START_END:
     case KEYSPACE_ITEM:
     case KEYSPACE_LOG:
+    case KEYSPACE_STRONG_LOG:
     case KEYSPACE_LEDGER:
     case KEYSPACE_END:
         break;
@@ -152,6 +157,7 @@ static void serve(struct region *region)
     effect_add(region, REGION_READY);
     for (uint32_t i = 0; i < region->table_count; i++)
         group_settle(region, region->tables[i]);
+    strong_start_all(region);
     group_tell_peers(region);
     for (uint32_t i = 0; i < region->config.peer_count; i++) {
         for (uint32_t outbound = 0; outbound < 2; outbound++) {

@@ -69,6 +69,8 @@ struct table {
     struct table_replica replicas[VV_MAX]; /* the other members, in the order they were added as
                                               seen from here */
     uint32_t replica_count;
+    uint16_t witness; /* TABLE_STRONG: the Region that keeps the log without the items; 0: none */
+    enum replica_status witness_status;
 
     uint64_t item_count; /* exact, of what is durable */
     uint64_t size_bytes;

@@ -13,6 +13,7 @@
 #include "conflict/base/plant.h"
 #include "conflict/record.h"
 #include "region/core/region_internal.h"
+#include "region/core/strong.h"
 
 void write_begin(struct region *region, struct op *op, uint64_t token)
 {
@@ -22,6 +23,10 @@ void write_begin(struct region *region, struct op *op, uint64_t token)
     for (uint32_t i = 0; i < op->key_count; i++)
         table_of(op->keys[i].table)->users++;
     for (uint32_t i = 0, count = op->key_count; i < count; i++) {
+        if (op->keys[i].table->mode == TABLE_STRONG) {
+            strong_write(region, request, i);
+            continue;
+        }
         struct lane *lane = lane_get(region, table_of(op->keys[i].table), op->keys[i].key);
         /* After the last of these the request may be gone. */
         lane_wait(region, lane, &request->waits[i]);

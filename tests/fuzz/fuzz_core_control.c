@@ -20,6 +20,10 @@ static void again(const struct description *first, bool local)
     bool decoded = description_decode(buf_view(&bytes), local, &second);
     check(decoded);
     check(second.member_count == first->member_count);
+    check(second.strong.epoch == first->strong.epoch);
+    check(second.strong.witness == first->strong.witness);
+    check(second.strong.dissolver == first->strong.dissolver);
+    check(second.strong.ended == first->strong.ended);
     buf_deinit(&bytes);
 }
 

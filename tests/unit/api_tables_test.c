@@ -117,6 +117,10 @@ static void table_calls(void **state)
                     "is required\"}"},
         {"UpdateTable", "{\"TableName\":\"hash\",\"MultiRegionConsistency\":\"STRONG\"}",
          "~ReplicaTransitRoleArn, DeletionProtectionEnabled"},
+        {"UpdateTable",
+         "{\"TableName\":\"hash\",\"GlobalTableWitnessUpdates\":[{\"Delete\":{\"RegionName\":"
+         "\"eu-west-2\"}}]}",
+         "~At least one of ProvisionedThroughput"},
         {"DescribeLimits", "{}", "~\"TableMaxWriteCapacityUnits\":40000"},
         {"DescribeEndpoints", "{}",
          "{\"Endpoints\":[{\"Address\":\"localhost:8001\",\"CachePeriodInMinutes\":1440}]}"},
@@ -220,6 +224,12 @@ static void constraints_reach_into_lists_and_maps(void **state)
          "{\"Create\":{\"RegionName\":\"b\"}}]}",
          "~'globalTableWitnessUpdates' failed to satisfy constraint: Member must have length less "
          "than or equal to 1"},
+        {"UpdateTable", "{\"TableName\":\"abc\",\"GlobalTableWitnessUpdates\":[{\"Create\":{}}]}",
+         "~Value null at 'globalTableWitnessUpdates.1.member.create.regionName' failed to satisfy "
+         "constraint: Member must not be null"},
+        {"UpdateTable", "{\"TableName\":\"abc\",\"MultiRegionConsistency\":\"WEAK\"}",
+         "~Value 'WEAK' at 'multiRegionConsistency' failed to satisfy constraint: Member must "
+         "satisfy enum value set: [EVENTUAL, STRONG]"},
     };
     RUN(*state, calls);
 }
@@ -246,6 +256,25 @@ static void replica_updates_carry_what_control_needs(void **state)
     assert_false(control->replicas[2].only_region);
     assert_true(control->replicas[2].throughput_override);
     assert_int_equal(control->replicas[3].kind, REPLICA_UPDATE_EMPTY);
+    language_call(
+        language, "UpdateTable",
+        "{\"TableName\":\"hash\",\"MultiRegionConsistency\":\"STRONG\",\"ReplicaUpdates\":"
+        "[{\"Create\":{\"RegionName\":\"eu-west-1\"}}],\"GlobalTableWitnessUpdates\":"
+        "[{\"Create\":{\"RegionName\":\"eu-west-2\"}}]}");
+    control = language->op->control;
+    assert_true(control->consistency_given);
+    assert_true(control->consistency_strong);
+    assert_true(control->witnesses_given);
+    assert_int_equal(control->witness_count, 1);
+    assert_int_equal(control->witnesses[0].kind, REPLICA_UPDATE_CREATE);
+    assert_true(bytes_is(control->witnesses[0].region, "eu-west-2"));
+    language_call(language, "UpdateTable",
+                  "{\"TableName\":\"hash\",\"ReplicaUpdates\":"
+                  "[{\"Delete\":{\"RegionName\":\"eu-west-1\"}}],\"GlobalTableWitnessUpdates\":"
+                  "[{\"Delete\":{\"RegionName\":\"eu-west-2\"}}]}");
+    control = language->op->control;
+    assert_false(control->consistency_given);
+    assert_int_equal(control->witnesses[0].kind, REPLICA_UPDATE_DELETE);
 }
 
 static void global_tables_are_described(void **state)
@@ -269,6 +298,14 @@ static void global_tables_are_described(void **state)
     table->mode = TABLE_STRONG;
     answer = language_call(language, "DescribeTable", "{\"TableName\":\"hash\"}");
     assert_non_null(strstr(answer, "\"MultiRegionConsistency\":\"STRONG\""));
+    assert_null(strstr(answer, "GlobalTableWitnesses"));
+    table->replica_count = 1;
+    table->witness = 17;
+    table->witness_status = REPLICA_ACTIVE;
+    answer = language_call(language, "DescribeTable", "{\"TableName\":\"hash\"}");
+    assert_non_null(strstr(answer, "\"GlobalTableWitnesses\":[{\"RegionName\":\"ap-northeast-1\","
+                                   "\"WitnessStatus\":\"ACTIVE\"}]"));
+    assert_null(strstr(answer, "\"RegionName\":\"ap-northeast-1\",\"ReplicaStatus\""));
 }
 
 int main(void)

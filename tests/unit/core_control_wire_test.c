@@ -48,6 +48,36 @@ static void fill(struct rng *rng, struct description *d)
         };
 }
 
+/* Of the first three members. */
+static void make_strong(struct rng *rng, struct description *d)
+{
+    struct strong_setup *setup = &d->strong;
+    setup->epoch = (uint32_t)rng_between(rng, 1, STRONG_EPOCH_MAX);
+    setup->witness = (uint8_t)rng_between(rng, 1, STRONG_MEMBERS);
+    for (uint32_t i = 0; i < STRONG_MEMBERS; i++) {
+        setup->regions[i] = d->members[i].region;
+        setup->incarnations[i] = rng_next(rng) >> rng_between(rng, 1, 63);
+    }
+    if (rng_one_in(rng, 2)) {
+        setup->dissolver = setup->regions[setup->witness == 1 ? 2 : 1];
+        setup->dissolved = (struct stamp){rng_next(rng), 3};
+        setup->ended = rng_one_in(rng, 2);
+    } else if (rng_one_in(rng, 4)) {
+        *setup = strong_setup_blank(setup->epoch);
+    }
+}
+
+static void check_strong(const struct strong_setup *in, const struct strong_setup *out)
+{
+    assert_int_equal(out->epoch, in->epoch);
+    assert_int_equal(out->witness, in->witness);
+    assert_memory_equal(out->regions, in->regions, sizeof(in->regions));
+    assert_memory_equal(out->incarnations, in->incarnations, sizeof(in->incarnations));
+    assert_int_equal(out->dissolver, in->dissolver);
+    assert_int_equal(stamp_compare(out->dissolved, in->dissolved), 0);
+    assert_int_equal(out->ended, in->ended);
+}
+
 static void comes_back_whole(void **state)
 {
     (void)state;
@@ -58,9 +88,12 @@ static void comes_back_whole(void **state)
     buf_init(&bytes);
     for (int round = 0; round < 200; round++) {
         fill(&rng, &in);
+        if (in.member_count >= STRONG_MEMBERS && rng_one_in(&rng, 2))
+            make_strong(&rng, &in);
         buf_reset(&bytes);
         description_encode(&in, true, &bytes);
         assert_true(description_decode(buf_view(&bytes), true, &out));
+        check_strong(&in.strong, &out.strong);
         assert_string_equal(out.table.name, in.table.name);
         assert_memory_equal(out.table.id, in.table.id, TABLE_ID_LEN);
         assert_memory_equal(out.table.group_id, in.table.group_id, TABLE_ID_LEN);
@@ -137,6 +170,77 @@ static void limits_hold(void **state)
     buf_deinit(&bytes);
 }
 
+static void break_setup(struct strong_setup *setup, int how)
+{
+    switch (how) {
+    case 0:
+        setup->regions[2] = setup->regions[0];
+        return;
+    case 1:
+        setup->regions[2] = 30; /* valid, and no member */
+        return;
+    case 2:
+        setup->regions[2] = REGION_ID_MAX + 1;
+        return;
+    case 3:
+        setup->witness = STRONG_MEMBERS + 1;
+        return;
+    case 4:
+        setup->epoch = STRONG_EPOCH_MAX + 1U;
+        return;
+    case 5:
+        setup->incarnations[1] = STRONG_INCARNATION_MAX + 1;
+        return;
+    case 6:
+        setup->dissolver = 30;
+        return;
+    case 7:
+        setup->dissolver = setup->regions[setup->witness = 1];
+        return;
+    case 8:
+        setup->dissolved.region = 0;
+        return;
+    case 9:
+        setup->dissolver = 0; /* a stamp of nothing */
+        return;
+    case 10: /* blank, with something left in it */
+        setup->dissolver = 0;
+        setup->ended = true;
+        return;
+    default: /* nothing is wrong */
+        return;
+    }
+}
+
+static void setups_are_whole(void **state)
+{
+    (void)state;
+    struct rng rng;
+    struct buf bytes;
+    struct description in, out;
+    rng_init(&rng, 6);
+    buf_init(&bytes);
+    for (int broken = -1; broken < 11; broken++) {
+        fill(&rng, &in);
+        in.member_count = STRONG_MEMBERS;
+        for (uint16_t i = 0; i < STRONG_MEMBERS; i++)
+            in.members[i] = (struct member){
+                .region = (uint16_t)(i + 1), .state = MEMBER_ACTIVE, .source = 1, .stamp = {1, 1}};
+        in.strong = (struct strong_setup){.epoch = 1,
+                                          .regions = {1, 2, 3},
+                                          .witness = 2,
+                                          .incarnations = {5, 6, 7},
+                                          .dissolver = 1,
+                                          .dissolved = {9, 1}};
+        break_setup(&in.strong, broken);
+        buf_reset(&bytes);
+        description_encode(&in, true, &bytes);
+        if (description_decode(buf_view(&bytes), true, &out) != (broken < 0))
+            fail_msg("case %d", broken);
+    }
+    buf_deinit(&bytes);
+}
+
 static void calls_and_answers(void **state)
 {
     (void)state;
@@ -170,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(comes_back_whole),
         cmocka_unit_test(limits_hold),
+        cmocka_unit_test(setups_are_whole),
         cmocka_unit_test(calls_and_answers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

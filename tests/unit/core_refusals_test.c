@@ -187,8 +187,6 @@ static void refusals_of_strong_forms(void **state)
         &f, 0, strong(&f, "eu-west-1", "us-west-1", NULL), API_VALIDATION,
         "Unsupported Region(s) specified for global tables with MultiRegionConsistency set "
         "to STRONG: [us-west-1].");
-    expect_refusal(&f, 0, strong(&f, "eu-west-1", NULL, "ap-northeast-1"), API_VALIDATION,
-                   "Multi-Region strong consistency is not available in this version of Tidemark.");
     op = update(&f, "tbl");
     op->control->consistency_given = op->control->consistency_strong = true;
     assert_int_equal(fixture_do(&f, 0, op), API_VALIDATION);

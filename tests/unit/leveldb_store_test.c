@@ -30,10 +30,11 @@ struct fixture {
 static struct store *open_at(const char *directory)
 {
     char error[512] = "";
+    bool damaged;
     struct store *store = store_leveldb_open(
         &(struct store_leveldb_config){
             .directory = directory, .cache_bytes = 1 << 20, .write_buffer_bytes = 64 << 10},
-        error, sizeof(error));
+        error, sizeof(error), &damaged);
     if (!store)
         fail_msg("%s", error);
     return store;
@@ -220,7 +221,9 @@ static void test_second_opener_is_refused(void **state)
     assert_true(locked_for_others(fixture->directory));
     struct store_leveldb_config config = {fixture->directory, 1 << 20, 1 << 20, {0}};
     char error[512] = "";
-    assert_null(store_leveldb_open(&config, error, sizeof(error)));
+    bool damaged;
+    assert_null(store_leveldb_open(&config, error, sizeof(error), &damaged));
+    assert_false(damaged);
     assert_non_null(strstr(error, "in use by this process"));
 }
 
@@ -230,7 +233,9 @@ static void test_impossible_directory_is_refused(void **state)
     char path[128], error[512] = "";
     snprintf(path, sizeof(path), "%s/CURRENT/below", fixture->directory);
     struct store_leveldb_config config = {path, 1 << 20, 1 << 20, {0}};
-    assert_null(store_leveldb_open(&config, error, sizeof(error)));
+    bool damaged;
+    assert_null(store_leveldb_open(&config, error, sizeof(error), &damaged));
+    assert_false(damaged);
     assert_non_null(strstr(error, "cannot create data directory"));
     assert_non_null(strstr(error, "Not a directory"));
 }

@@ -93,6 +93,7 @@ static void test_clock_moves(void **state)
 struct stranger {
     struct grpc_link *link;
     bool up, closed;
+    unsigned answers;
     enum grpc_status status;
 };
 
@@ -109,7 +110,7 @@ static void on_stranger_down(void *context, const char *reason)
 
 static void on_stranger_message(void *context, struct grpc_call *call, struct bytes message)
 {
-    (void)context;
+    ((struct stranger *)context)->answers++;
     grpc_call_consume(call, message.len);
 }
 
@@ -171,12 +172,51 @@ static void test_strangers_are_refused(void **state)
     member_expect_ok(&fixture->at[0], "ListTables", "{}");
 }
 
+/* A client in any language: it says what it has to say, closes, and gets its one answer. */
+static void test_the_groups_are_an_ordinary_call(void **state)
+{
+    struct fixture *fixture = *state;
+    struct stranger stranger = {0};
+    struct grpc_link_config config = {.address = fixture->at[0].address,
+                                      .authority = "test",
+                                      .message_bytes_max = 1 << 20,
+                                      .seed = 1};
+    struct grpc_link_events events = {on_stranger_up, on_stranger_down, &stranger};
+    stranger.link = grpc_link_open(&fixture->loop, &config, &events);
+    members_run_until(fixture, &stranger.up);
+    const char *groups = "/tidemark.replication.v1.Replicator/Groups";
+    const char *headers[] = {"tidemark-region", "eu-west-1", NULL};
+    assert_int_equal(knock(fixture, &stranger, groups, NULL, BYTES_NONE), GRPC_FAILED_PRECONDITION);
+    assert_int_equal(knock(fixture, &stranger, groups, "eu-west-1", bytes_literal("\xff\xff")),
+                     GRPC_INVALID_ARGUMENT);
+    struct grpc_events call_events = {on_stranger_message, NULL, on_stranger_closed, &stranger};
+    stranger.closed = false;
+    struct grpc_call *call = grpc_link_call(stranger.link, groups, headers, &call_events);
+    grpc_call_finish(call, GRPC_OK, "");
+    members_run_until(fixture, &stranger.closed);
+    assert_int_equal(stranger.status, GRPC_OK);
+    assert_int_equal(stranger.answers, 1);
+
+    /* A newer stream of the same Region takes the older one's place. */
+    stranger.closed = false;
+    assert_non_null(grpc_link_call(stranger.link, groups, headers, &call_events));
+    struct stranger other = {0};
+    struct grpc_events other_events = {on_stranger_message, NULL, on_stranger_closed, &other};
+    assert_non_null(grpc_link_call(stranger.link, groups, headers, &other_events));
+    members_run_until(fixture, &stranger.closed);
+    assert_false(other.closed);
+    grpc_link_close(stranger.link);
+    member_expect_ok(&fixture->at[0], "ListTables", "{}");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_admin_routes, members_setup, members_teardown),
         cmocka_unit_test_setup_teardown(test_clock_moves, members_setup, members_teardown),
         cmocka_unit_test_setup_teardown(test_strangers_are_refused, members_setup,
+                                        members_teardown),
+        cmocka_unit_test_setup_teardown(test_the_groups_are_an_ordinary_call, members_setup,
                                         members_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,6 +142,51 @@ static void test_file_and_flags_over_it(void **state)
     assert_string_equal(config->peers[1].address, "127.0.0.1:9");
 }
 
+static void test_strong_tables(void **state)
+{
+    struct fixture *fixture = *state;
+    const struct strong_config *strong = &fixture->config.core.strong;
+    assert_true(load(fixture, "--region=us-east-1", "--data=/d", NULL));
+    assert_int_equal(strong->conflict, STRONG_CONFLICT_AWS);
+    assert_int_equal(strong->heartbeat_ms, 100);
+    assert_int_equal(strong->election_ms, 500);
+    assert_int_equal(strong->log_bytes_max, 16 << 20);
+    assert_false(fixture->config.core.witness_only);
+    assert_false(fixture->config.discard_damaged_store);
+
+    /* The section has names of its own, next to those at the top. */
+    assert_true(load_file(fixture, "region: us-east-1\n"
+                                   "data: /d\n"
+                                   "mrsc:\n"
+                                   "  conflict: serialize\n"
+                                   "  heartbeat-ms: 20\n"
+                                   "  placement-ms: 0\n"
+                                   "heartbeat-ms: 50\n"
+                                   "discard-damaged-store: true\n"));
+    assert_int_equal(strong->conflict, STRONG_CONFLICT_SERIALIZE);
+    assert_int_equal(strong->heartbeat_ms, 20);
+    assert_int_equal(strong->placement_ms, 0);
+    assert_int_equal(strong->retry_ms, 200);
+    assert_int_equal(fixture->config.core.replication.heartbeat_ms, 50);
+    assert_true(fixture->config.discard_damaged_store);
+    assert_true(load(fixture, "--config", fixture->path, "--mrsc.conflict=aws",
+                     "--set=mrsc.election-ms=70", NULL));
+    assert_int_equal(strong->conflict, STRONG_CONFLICT_AWS);
+    assert_int_equal(strong->heartbeat_ms, 20);
+    assert_int_equal(strong->election_ms, 70);
+}
+
+static void test_a_witness(void **state)
+{
+    struct fixture *fixture = *state;
+    char *arguments[] = {(char *)"tidemark-witness", (char *)"--region=us-west-2",
+                         (char *)"--data=/d", (char *)"--peer=us-east-1=127.0.0.1:1", NULL};
+    assert_true(config_load_witness(4, arguments, &fixture->config, fixture->error,
+                                    sizeof(fixture->error)));
+    assert_true(fixture->config.core.witness_only);
+    assert_int_equal(fixture->config.core.peer_count, 1);
+}
+
 static void test_bad_flags(void **state)
 {
     struct fixture *fixture = *state;
@@ -165,6 +210,11 @@ static void test_bad_flags(void **state)
         {"--tls-key=/k", "belong together"},
         {"--set=batch-bytes-max=2000000", "batch-bytes-max must not be above frame-bytes-max"},
         {"--config=/nonexistent/file", "/nonexistent/file"},
+        {"--mrsc.conflict=lww", "--mrsc.conflict: expected serialize or aws, got \"lww\""},
+        {"--set=mrsc.heartbeat-ms=1", "mrsc.heartbeat-ms: expected a number from 10 to 10000"},
+        {"--set=mrsc.heartbeat-ms=300", "at least twice mrsc.heartbeat-ms"},
+        {"--set=mrsc.election-ms-max=400", "must not be above mrsc.election-ms-max"},
+        {"--set=mrsc.retry-ms=5000", "must not be above mrsc.request-timeout-ms"},
     };
     for (size_t i = 0; i < array_len(cases); i++) {
         assert_false(load(fixture, "--region=us-east-1", "--data=/d", cases[i].flag, NULL));
@@ -191,6 +241,11 @@ static void test_bad_files(void **state)
         {"data: /d\nregion: us-east-1\npeer:\n  - eu-west-1\n", ":3: peer", "REGION=HOST:PORT"},
         {"region: us-east-1\ndata: [\n", "", ""},
         {"- a\n", "", ""},
+        {"region: us-east-1\nmrsc: serialize\n", "line: 2", "mrsc"},
+        {"mrsc:\n  conflict: aws\n  lease-ms: 3\n", ":3: lease-ms", "no such key"},
+        {"mrsc:\n  conflict: both\n", ":2: mrsc.conflict", "\"both\""},
+        {"heartbeat-ms: 50\nmrsc:\n  heartbeat-ms: x\n", ":3: mrsc.heartbeat-ms", "\"x\""},
+        {"region: us-east-1\nmrsc: {retry-ms: -1}\n", ":2: mrsc.retry-ms", "\"-1\""},
     };
     for (size_t i = 0; i < array_len(cases); i++) {
         assert_false(load_file(fixture, cases[i].text));
@@ -206,6 +261,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_flags, setup, teardown),
         cmocka_unit_test_setup_teardown(test_defaults, setup, teardown),
         cmocka_unit_test_setup_teardown(test_file_and_flags_over_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_strong_tables, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_witness, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_flags, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_files, setup, teardown),
     };

@@ -92,14 +92,14 @@ static uint32_t node_of(const struct fixture *f, uint16_t region)
 
 /* ---- Streams ---- */
 
-static void stream_event(struct fixture *f, uint32_t node, uint32_t other, bool outbound,
-                         enum region_input_kind kind)
+static void stream_event(struct fixture *f, uint32_t node, uint32_t other,
+                         enum region_channel channel, enum region_input_kind kind)
 {
     if (!f->nodes[node].core)
         return;
     struct fixture_event *event = event_new(f, node, kind);
     event->in.peer = f->nodes[other].region;
-    event->in.channel = outbound ? CHANNEL_OUTBOUND : CHANNEL_INBOUND;
+    event->in.channel = channel;
     queue_add(&f->events_end, event);
 }
 
@@ -109,8 +109,9 @@ static void stream_set(struct fixture *f, uint32_t from, uint32_t to, bool up)
         return;
     f->up[from][to] = up;
     enum region_input_kind kind = up ? REGION_PEER_UP : REGION_PEER_DOWN;
-    stream_event(f, from, to, true, kind);
-    stream_event(f, to, from, false, kind);
+    stream_event(f, from, to, CHANNEL_OUTBOUND, kind);
+    stream_event(f, to, from, CHANNEL_INBOUND, kind);
+    stream_event(f, from, to, CHANNEL_GROUPS_OUT, kind);
 }
 
 static void connect_all(struct fixture *f)
@@ -136,13 +137,15 @@ void fixture_cut(struct fixture *f, uint32_t from, uint32_t to, bool cut)
 static void send_frame(struct fixture *f, uint32_t node, const struct region_effect *effect)
 {
     uint32_t other = node_of(f, effect->peer);
-    bool outbound = effect->channel == CHANNEL_OUTBOUND;
+    bool groups = effect->channel == CHANNEL_GROUPS_OUT;
+    bool outbound = effect->channel == CHANNEL_OUTBOUND || groups;
     bool up = outbound ? f->up[node][other] : f->up[other][node];
-    if (!up || !f->nodes[other].core || (f->drop && f->drop(f->context, node, other)))
+    if (!up || !f->nodes[other].core || f->blocked & (groups ? FIXTURE_GROUPS : FIXTURE_LOGS) ||
+        (f->drop && f->drop(f->context, node, other)))
         return;
     struct fixture_event *event = event_new(f, other, REGION_PEER_FRAME);
     event->in.peer = f->nodes[node].region;
-    event->in.channel = outbound ? CHANNEL_INBOUND : CHANNEL_OUTBOUND;
+    event->in.channel = groups ? CHANNEL_GROUPS_IN : outbound ? CHANNEL_INBOUND : CHANNEL_OUTBOUND;
     buf_append_bytes(&event->bytes, effect->bytes);
     queue_add(&f->events_end, event);
 }
@@ -150,7 +153,7 @@ static void send_frame(struct fixture *f, uint32_t node, const struct region_eff
 static void send_call(struct fixture *f, uint32_t node, const struct region_effect *effect)
 {
     uint32_t other = node_of(f, effect->peer);
-    if (!f->nodes[other].core || f->cut[node][other]) {
+    if (!f->nodes[other].core || f->cut[node][other] || f->blocked & FIXTURE_CALLS) {
         struct fixture_event *event = event_new(f, node, REGION_CALL_DONE);
         event->in.id = effect->id;
         event->in.failed = true;
@@ -236,12 +239,14 @@ static void take_close(struct fixture *f, uint32_t node, const struct region_eff
 {
     uint32_t other = node_of(f, effect->peer);
     bool outbound = effect->channel == CHANNEL_OUTBOUND;
+    if (effect->channel == CHANNEL_GROUPS_IN || effect->channel == CHANNEL_GROUPS_OUT)
+        fail_msg("a stream of the groups is refused: %s", effect->reason);
     /* Whoever closes knows it; only the other side is told. */
     uint32_t from = outbound ? node : other, to = outbound ? other : node;
     if (!f->up[from][to])
         return;
     f->up[from][to] = false;
-    stream_event(f, other, node, !outbound, REGION_PEER_DOWN);
+    stream_event(f, other, node, outbound ? CHANNEL_INBOUND : CHANNEL_OUTBOUND, REGION_PEER_DOWN);
 }
 
 static void take_effect(struct fixture *f, uint32_t node, const struct region_effect *effect)
@@ -295,9 +300,8 @@ static void write_batch(struct fixture *f, uint32_t node, struct fixture_event *
 static void perform(struct fixture *f, struct fixture_event *event)
 {
     struct fixture_node *at = &f->nodes[event->node];
-    if (!at->core || event->life != at->life) {
+    if (!at->core || event->life != at->life)
         return;
-    }
     struct store_rows rows;
     event->in.bytes = buf_view(&event->bytes);
     if (event->in.kind == REGION_READ_DONE) {
@@ -411,6 +415,7 @@ void fixture_start(struct fixture *f, uint32_t node)
             config.peers[config.peer_count++] = f->nodes[i].region;
     }
     config.seed = 1000 + node;
+    config.witness_only = at->witness_only;
     at->core = region_new(&config);
     at->life++;
     queue_add(&f->events_end, event_new(f, node, REGION_START));
@@ -439,6 +444,14 @@ void fixture_init(struct fixture *f, uint32_t count)
         .persist_bytes_max = 1 << 20,
         .call_timeout_ms = 2000,
         .ledger_rows_max = 1000,
+        .strong = {.heartbeat_ms = 100,
+                   .election_ms = 500,
+                   .election_ms_max = 10000,
+                   .request_timeout_ms = 2000,
+                   .retry_ms = 200,
+                   .placement_ms = 60000,
+                   .relay_silence_ms = 300,
+                   .log_bytes_max = 1 << 20},
         .replication =
             {
                 .window_bytes_max = 1 << 20,

@@ -16,6 +16,9 @@
 
 enum { FIXTURE_REGIONS_MAX = 4 };
 
+/* Calls fail when they are blocked, frames get lost. */
+enum fixture_kind { FIXTURE_CALLS = 1, FIXTURE_LOGS = 2, FIXTURE_GROUPS = 4 };
+
 struct fixture_event;
 
 struct fixture_op {
@@ -35,6 +38,7 @@ struct fixture_node {
     bool hold_disk;  /* batches wait for fixture_sync */
     bool hold_reads; /* reads wait for fixture_release_reads */
     bool disk_full;
+    bool witness_only;                            /* from its next start on */
     uint64_t life;                                /* events of an earlier one are void */
     struct fixture_event *batches, **batches_end; /* emitted, not durable */
     struct fixture_event *reads, **reads_end;
@@ -48,6 +52,7 @@ struct fixture {
     uint64_t wall_ms;
     bool cut[FIXTURE_REGIONS_MAX][FIXTURE_REGIONS_MAX]; /* from, to */
     bool up[FIXTURE_REGIONS_MAX][FIXTURE_REGIONS_MAX];  /* the stream that `from` has opened */
+    uint32_t blocked; /* what does not get through between any two: of fixture_kind */
     struct fixture_event *events, **events_end;
     struct fixture_op *ops;
     uint64_t tokens;
@@ -103,6 +108,14 @@ uint32_t fixture_replied(const struct fixture *fixture, const struct op *op);
 /* The text of attribute v that a key has in a Region, or NULL: by a GetItem. */
 const char *fixture_value(struct fixture *fixture, uint32_t node, const char *table,
                           const char *pk);
+/* UpdateTable: makes a table strong, with replicas in one or two Regions and perhaps a witness. */
+struct op *fixture_strong(struct fixture *fixture, const char *table, const char *first,
+                          const char *second, const char *witness);
+/* UpdateTable: takes it apart. */
+struct op *fixture_dissolve(struct fixture *fixture, const char *table, const char *first,
+                            const char *second, const char *witness);
+/* Loses the node's store; it is down before, and after. */
+void fixture_lose_disk(struct fixture *fixture, uint32_t node);
 /* Table "tbl" in node 0 with replicas in all others, all active. */
 void fixture_global(struct fixture *fixture);
 const struct table *fixture_table(const struct fixture *fixture, uint32_t node, const char *name);

@@ -129,6 +129,48 @@ struct op *fixture_replica(struct fixture *f, const char *table, bool create, co
     return op;
 }
 
+static struct op *strong_update(struct fixture *f, const char *table, bool create,
+                                const char *names[3])
+{
+    struct op *op = fixture_replica(f, table, create, names[0]);
+    struct op_control *control = op->control;
+    const struct op_replica_update first = control->replicas[0];
+    control->replicas = arena_array(op->arena, struct op_replica_update, 2);
+    control->replicas[0] = control->replicas[1] = first;
+    if (names[1]) {
+        control->replica_count = 2;
+        control->replicas[1].region = bytes_text(names[1]);
+    }
+    if (names[2]) {
+        control->witnesses_given = true;
+        control->witness_count = 1;
+        control->witnesses = arena_array(op->arena, struct op_replica_update, 1);
+        control->witnesses[0] = first;
+        control->witnesses[0].region = bytes_text(names[2]);
+    }
+    control->consistency_given = control->consistency_strong = create;
+    return op;
+}
+
+struct op *fixture_strong(struct fixture *f, const char *table, const char *first,
+                          const char *second, const char *witness)
+{
+    return strong_update(f, table, true, (const char *[3]){first, second, witness});
+}
+
+struct op *fixture_dissolve(struct fixture *f, const char *table, const char *first,
+                            const char *second, const char *witness)
+{
+    return strong_update(f, table, false, (const char *[3]){first, second, witness});
+}
+
+void fixture_lose_disk(struct fixture *f, uint32_t node)
+{
+    assert_null(f->nodes[node].core);
+    f->nodes[node].store->ops->free(f->nodes[node].store);
+    f->nodes[node].store = store_mem_new();
+}
+
 void fixture_send(struct fixture *f, uint32_t node, struct op *op)
 {
     struct fixture_op *at = container_of(op, struct fixture_op, op);

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A write of a strong table, at both of its ends.
+ *
+ *      origin                                       leader
+ *      strong_write: PROPOSE  ------------------->  EVALUATE: on what the key will hold once all
+ *                                                   that is in the log is applied
+ *      strong_execute, as the entry is applied <--  a post-image, in the log; or
+ *      strong_reply: the same operation on the <--  the image on which nothing was to be written
+ *      leader's image
+ *
+ * The origin executes the operation itself, on the same image as the leader, so all that a client
+ * is told is made where the client is. */
+
+#include "conflict/record.h"
+#include "conflict/region_id.h"
+#include "region/core/op_wire.h"
+#include "region/core/strong_internal.h"
+
+static const char NOT_SERVING[] =
+    "The table is strongly consistent, and this Region cannot reach another one that has it, or is "
+    "catching up with the others. Nothing was done. The request may be retried.";
+static const char UNKNOWN[] =
+    "The table is strongly consistent, and the other Regions did not answer in time. The write may "
+    "have been done, or may yet be.";
+static const char NOT_FORMED[] =
+    "The table is becoming strongly consistent, or is being dissolved. Nothing was done. The "
+    "request may be retried.";
+static const char CONFLICT[] =
+    "One or more items in this request are being modified by a request in another Region.";
+
+/* ---- Calls ---- */
+
+struct strong_call *strong_call_new(struct region *region, struct strong *strong,
+                                    enum strong_call_kind kind, struct request *request,
+                                    uint32_t index)
+{
+    struct strong_call *call = xcalloc(1, sizeof(*call));
+    call->token = ++region->strong->token_last;
+    call->kind = kind;
+    call->request = request;
+    call->index = index;
+    HASH_ADD(hh, region->strong->calls, token, sizeof(call->token), call);
+    list_append(strong->state == STRONG_LOADING ? &strong->calls_new : &strong->calls_open,
+                &call->link);
+    return call;
+}
+
+struct strong_call *strong_call_find(struct region *region, uint64_t token)
+{
+    struct strong_call *call;
+    HASH_FIND(hh, region->strong->calls, &token, sizeof(token), call);
+    return call;
+}
+
+void strong_call_free(struct region *region, struct strong_call *call)
+{
+    HASH_DELETE(hh, region->strong->calls, call);
+    list_remove(&call->link);
+    free(call);
+}
+
+static void end_write(struct region *region, struct strong_call *call)
+{
+    struct request *request = call->request;
+    strong_call_free(region, call);
+    request_settle(region, request);
+}
+
+static void propose(struct region *region, struct strong *strong, struct strong_call *call)
+{
+    /* The consensus may answer at once, which frees the call. */
+    struct consensus_input in = {.token = call->token};
+    struct buf operation cleanup(buf_deinit);
+    buf_init(&operation);
+    switch (call->kind) {
+    case STRONG_CALL_READ:
+        in.kind = CONSENSUS_READ;
+        in.strong = true;
+        strong_input(region, strong, &in);
+        return;
+    case STRONG_CALL_SEAL:
+        buf_append_u8(&operation, STRONG_PROPOSAL_SEAL);
+        buf_append_be16(&operation, region->config.region);
+        break;
+    case STRONG_CALL_WRITE:
+        buf_append_u8(&operation, STRONG_PROPOSAL_WRITE);
+        if (!op_wire_encode(call->request->op, call->index, &operation)) {
+            request_fail(call->request, API_VALIDATION,
+                         "The item and the values of the expressions are larger together than what "
+                         "one write of a strongly consistent table may carry between Regions.");
+            end_write(region, call);
+            return;
+        }
+        break;
+    }
+    in.kind = CONSENSUS_PROPOSE;
+    in.bytes = buf_view(&operation);
+    strong_input(region, strong, &in);
+}
+
+void strong_calls_begin(struct region *region, struct strong *strong)
+{
+    for (struct list *link; (link = list_take(&strong->calls_new));) {
+        struct strong_call *call = container_of(link, struct strong_call, link);
+        list_append(&strong->calls_open, &call->link);
+        propose(region, strong, call);
+    }
+}
+
+static void fail_call(struct region *region, struct strong_call *call, const char *why)
+{
+    switch (call->kind) {
+    case STRONG_CALL_WRITE:
+        if (!call->executed)
+            request_fail_undone(call->request, why);
+        end_write(region, call);
+        return;
+    case STRONG_CALL_READ:
+        strong_read_end(region, call, why);
+        return;
+    case STRONG_CALL_SEAL:
+        strong_call_free(region, call);
+        return;
+    }
+    unreachable();
+}
+
+void strong_calls_fail(struct region *region, struct strong *strong)
+{
+    struct list *lists[] = {&strong->calls_new, &strong->calls_open, &strong->calls_read};
+    for (size_t i = 0; i < array_len(lists); i++) {
+        list_each(link, spare, lists[i])
+        {
+            fail_call(region, container_of(link, struct strong_call, link),
+                      i == 0 ? NOT_FORMED : UNKNOWN);
+        }
+    }
+}
+
+/* ---- The origin ---- */
+
+void strong_write(struct region *region, struct request *request, uint32_t index)
+{
+    const struct op_key *key = &request->op->keys[index];
+    struct table_state *table = table_of(key->table);
+    struct partition *partition =
+        &table->partitions[key_partition(key->key, table->d.table.partition_count)];
+    struct strong *strong = partition->strong;
+    if (!strong) {
+        region->counters.strong_refused++;
+        request_fail_undone(request, NOT_FORMED);
+        request_settle(region, request);
+        return;
+    }
+    struct strong_call *call = strong_call_new(region, strong, STRONG_CALL_WRITE, request, index);
+    if (strong->state == STRONG_RUNNING)
+        propose(region, strong, call);
+}
+
+void strong_execute(struct region *region, struct strong_call *call, struct bytes item)
+{
+    (void)region;
+    check(!call->executed);
+    struct op_change change;
+    op_execute_key(call->request->op, call->index, item, &change);
+    call->executed = true;
+}
+
+/* Whether a part of a batch can be given back to the client as not done. */
+static bool give_back(struct strong_call *call)
+{
+    struct op *op = call->request->op;
+    if (op->kind != OP_BATCH_WRITE_ITEM)
+        return false;
+    op->keys[call->index].done = op->keys[call->index].unprocessed = true;
+    return true;
+}
+
+static void nothing_written(struct region *region, struct strong_call *call, struct bytes answer)
+{
+    uint8_t tag;
+    if (bytes_take_u8(&answer, &tag)) {
+        if (tag == STRONG_ANSWER_IMAGE && (answer.len == 0 || item_check(answer))) {
+            struct op_change change;
+            op_execute_key(call->request->op, call->index, answer, &change);
+            if (change.kind == OP_CHANGE_NONE) {
+                region->counters.strong_committed++;
+                return;
+            }
+        } else if (tag == STRONG_ANSWER_SEALED) {
+            region->counters.strong_refused++;
+            request_fail_undone(call->request, NOT_FORMED);
+            return;
+        }
+    }
+    trace_emit(&region->config.trace, TRACE_ERROR, "strong: leader and origin disagree table=%s",
+               call->request->op->keys[call->index].table->name);
+    region->counters.strong_refused++;
+    request_fail(call->request, API_INTERNAL,
+                 "The leader of this item could not carry out the operation. See the Regions' logs.");
+}
+
+static void reply_write(struct region *region, struct strong_call *call,
+                        const struct consensus_effect *effect)
+{
+    struct region_counters *counters = &region->counters;
+    switch (effect->outcome) {
+    case CONSENSUS_COMMITTED:
+        if (call->executed) {
+            counters->strong_committed++;
+        } else {
+            counters->strong_unknown++;
+            request_fail(call->request, API_INTERNAL, UNKNOWN);
+        }
+        break;
+    case CONSENSUS_FAILED:
+        nothing_written(region, call, effect->bytes);
+        break;
+    case CONSENSUS_CONFLICT:
+        counters->strong_conflicts++;
+        if (!give_back(call))
+            request_fail(call->request, API_REPLICATED_WRITE_CONFLICT, CONFLICT);
+        break;
+    case CONSENSUS_NOT_SERVING:
+        counters->strong_refused++;
+        request_fail_undone(call->request, NOT_SERVING);
+        break;
+    case CONSENSUS_UNKNOWN:
+        counters->strong_unknown++;
+        request_fail(call->request, API_INTERNAL, UNKNOWN);
+        break;
+    }
+    end_write(region, call);
+}
+
+void strong_reply(struct region *region, struct strong *strong,
+                  const struct consensus_effect *effect)
+{
+    struct strong_call *call = strong_call_find(region, effect->token);
+    if (!call)
+        return;
+    switch (call->kind) {
+    case STRONG_CALL_WRITE:
+        reply_write(region, call, effect);
+        return;
+    case STRONG_CALL_READ:
+        region->counters.strong_refused++;
+        strong_read_end(region, call, NOT_SERVING);
+        return;
+    case STRONG_CALL_SEAL:
+        strong_call_free(region, call);
+        strong->seal_asked = false;
+        if (effect->outcome != CONSENSUS_COMMITTED)
+            strong->seal_after_ns = region->mono_ns + (uint64_t)STRONG_RETRY_MS * NS_PER_MS;
+        strong_mark(region, strong);
+        return;
+    }
+    unreachable();
+}
+
+/* ---- The leader ---- */
+
+static struct strong_image *find_image(const struct strong *strong, struct bytes key)
+{
+    struct strong_image *image;
+    HASH_FIND(hh, strong->images, key.at, (unsigned)key.len, image);
+    return image;
+}
+
+static void free_image(struct strong *strong, struct strong_image *image)
+{
+    HASH_DELETE(hh, strong->images, image);
+    buf_deinit(&image->item);
+    free(image);
+}
+
+static void put_image(struct strong *strong, struct bytes key, const struct strong_evaluation *by,
+                      const struct op_change *change)
+{
+    struct strong_image *image = find_image(strong, key);
+    if (!image) {
+        image = xmalloc(sizeof(*image) + key.len);
+        *image = (struct strong_image){.key_len = (uint32_t)key.len};
+        memcpy(image->key, key.at, key.len);
+        HASH_ADD_KEYPTR(hh, strong->images, image->key, image->key_len, image);
+    }
+    image->id = by->id;
+    image->index = 0;
+    image->origin = by->origin;
+    image->present = change->kind == OP_CHANGE_PUT;
+    buf_reset(&image->item);
+    if (image->present)
+        buf_append_bytes(&image->item, change->item);
+}
+
+void strong_appended(struct strong *strong, uint64_t id, uint64_t index)
+{
+    /* It is the answer that is being stepped. A later one for the same key may have come since. */
+    struct strong_payload payload;
+    if (!strong_payload_decode(strong->stepped, &payload) || payload.kind == STRONG_SEAL)
+        return;
+    struct strong_image *image = find_image(strong, payload.key);
+    if (image && image->id == id)
+        image->index = index;
+}
+
+void strong_image_applied(struct strong *strong, struct bytes key, uint64_t index)
+{
+    struct strong_image *image = strong->images ? find_image(strong, key) : NULL;
+    if (image && image->index == index)
+        free_image(strong, image);
+}
+
+/* Later, as the reign may end with it, and every evaluation then goes. */
+static void answer(struct region *region, struct strong *strong, uint64_t id,
+                   enum consensus_verdict verdict, struct bytes bytes)
+{
+    strong_input_later(region, strong,
+                       &(struct consensus_input){.kind = CONSENSUS_EVALUATED,
+                                                 .id = id,
+                                                 .verdict = verdict,
+                                                 .bytes = bytes});
+}
+
+static void answer_tag(struct region *region, struct strong *strong, uint64_t id,
+                       enum strong_answer tag, struct bytes item)
+{
+    struct buf *bytes = &region->strong->payload;
+    buf_reset(bytes);
+    buf_append_u8(bytes, (uint8_t)tag);
+    buf_append_bytes(bytes, item);
+    answer(region, strong, id, CONSENSUS_EVALUATED_FAILED, buf_view(bytes));
+}
+
+static void free_evaluation(struct region *region, struct strong_evaluation *evaluation)
+{
+    list_remove(&evaluation->link);
+    list_remove(&evaluation->wait.link);
+    if (evaluation->lane)
+        lane_unpin(region, evaluation->lane);
+    free(evaluation);
+}
+
+/* What a key will hold, and who made it so. */
+struct held {
+    bool present;
+    struct bytes item;
+    uint8_t origin; /* CONSENSUS_NOBODY: not known */
+    uint64_t index; /* 0: in flight */
+    bool in_flight;
+};
+
+/* Another Region's write of the item that the origin had not seen when it proposed (the rule is
+ * ours: AWS only says "already being modified in another Region"). */
+static bool conflicts(const struct region *region, const struct strong_evaluation *evaluation,
+                      const struct held *held)
+{
+    return region->config.strong.conflict == STRONG_CONFLICT_AWS &&
+           held->origin != CONSENSUS_NOBODY && held->origin != evaluation->origin &&
+           (held->in_flight || held->index > evaluation->origin_applied);
+}
+
+static void judge(struct region *region, struct strong *strong,
+                  const struct strong_evaluation *evaluation, const struct held *held)
+{
+    struct arena *arena = &region->strong->arena;
+    arena_reset(arena);
+    struct op op;
+    struct bytes operation = bytes_make(evaluation->operation, evaluation->operation_len);
+    if (strong->sealing || strong->partition->meta.sealed) {
+        answer_tag(region, strong, evaluation->id, STRONG_ANSWER_SEALED, BYTES_NONE);
+        return;
+    }
+    if (!op_wire_decode(operation, &strong->table->d.table, arena, &op)) {
+        trace_emit(&region->config.trace, TRACE_WARN,
+                   "strong: a proposal cannot be read table=%s from=%s", strong->table->d.table.name,
+                   region_id_name(strong_region_of(strong, evaluation->origin)));
+        answer_tag(region, strong, evaluation->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
+        return;
+    }
+    if (conflicts(region, evaluation, held)) {
+        answer(region, strong, evaluation->id, CONSENSUS_EVALUATED_CONFLICT, BYTES_NONE);
+        return;
+    }
+    struct bytes item = held->present ? held->item : BYTES_NONE;
+    struct op_change change;
+    op_execute_key(&op, 0, item, &change);
+    if (change.kind == OP_CHANGE_NONE) {
+        answer_tag(region, strong, evaluation->id, STRONG_ANSWER_IMAGE, item);
+        return;
+    }
+    struct strong_payload payload = {
+        .kind = change.kind == OP_CHANGE_PUT ? STRONG_PUT : STRONG_DELETE,
+        .key = op.keys[0].key,
+        .item = change.kind == OP_CHANGE_PUT ? change.item : BYTES_NONE};
+    put_image(strong, payload.key, evaluation, &change);
+    struct buf *bytes = &region->strong->payload;
+    buf_reset(bytes);
+    strong_payload_encode(&payload, bytes);
+    answer(region, strong, evaluation->id, CONSENSUS_EVALUATED_WRITE, buf_view(bytes));
+}
+
+/* What the key holds, from an image that is not applied yet or from its lane. False: its row cannot
+ * be read. */
+static bool hold(const struct strong *strong, const struct strong_image *image,
+                 const struct lane *lane, struct held *ret)
+{
+    *ret = (struct held){.origin = CONSENSUS_NOBODY};
+    if (image) {
+        *ret = (struct held){.present = image->present,
+                             .item = buf_view(&image->item),
+                             .origin = image->origin,
+                             .in_flight = true};
+        return true;
+    }
+    struct bytes body;
+    struct record record;
+    if (!lane_image(lane, &body))
+        return false;
+    if (body.len == 0)
+        return true;
+    if (!record_decode_body(body, &record))
+        return false;
+    *ret = (struct held){.present = record.kind == RECORD_PUT,
+                         .item = record.item,
+                         .index = record.version.seq,
+                         .origin = strong_member_of(&strong->table->d.strong,
+                                                    record.version.origin)};
+    return true;
+}
+
+static void evaluate_now(struct region *region, struct strong *strong,
+                         struct strong_evaluation *evaluation, const struct strong_image *image)
+{
+    struct held held;
+    if (hold(strong, image, evaluation->lane, &held))
+        judge(region, strong, evaluation, &held);
+    else
+        answer_tag(region, strong, evaluation->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
+    free_evaluation(region, evaluation);
+}
+
+static void evaluate_begin(struct region *region, struct strong *strong,
+                           struct strong_evaluation *evaluation)
+{
+    struct bytes key;
+    bool fits = op_wire_key(bytes_make(evaluation->operation, evaluation->operation_len), &key) &&
+                key.len >= KEYSPACE_ROW_KEY_MIN && key.len <= KEYSPACE_ROW_KEY_MAX &&
+                key_partition(key, strong->table->d.table.partition_count) ==
+                    strong->partition->index;
+    if (!fits) {
+        answer_tag(region, strong, evaluation->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
+        free_evaluation(region, evaluation);
+        return;
+    }
+    const struct strong_image *image = find_image(strong, key);
+    if (image) {
+        evaluate_now(region, strong, evaluation, image);
+        return;
+    }
+    evaluation->lane = lane_get(region, strong->table, key);
+    lane_pin(evaluation->lane);
+    lane_wait(region, evaluation->lane, &evaluation->wait);
+}
+
+void strong_evaluation_known(struct region *region, struct strong_evaluation *evaluation,
+                             bool broken)
+{
+    struct strong *strong = evaluation->wait.owner;
+    if (broken) {
+        answer_tag(region, strong, evaluation->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
+        free_evaluation(region, evaluation);
+        return;
+    }
+    /* One that came before may have been evaluated in the same moment. */
+    evaluate_now(region, strong, evaluation, find_image(strong, lane_key(evaluation->lane)));
+}
+
+static void seal(struct region *region, struct strong *strong, uint64_t id, struct bytes operation)
+{
+    uint16_t dissolver;
+    const struct strong_setup *setup = &strong->table->d.strong;
+    if (!bytes_take_be16(&operation, &dissolver) || operation.len > 0 ||
+        strong_member_of(setup, dissolver) == CONSENSUS_NOBODY || strong->sealing ||
+        strong->partition->meta.sealed) {
+        answer_tag(region, strong, id, STRONG_ANSWER_SEALED, BYTES_NONE);
+        return;
+    }
+    strong->sealing = dissolver;
+    struct strong_payload payload = {.kind = STRONG_SEAL, .dissolver = dissolver};
+    struct buf *bytes = &region->strong->payload;
+    buf_reset(bytes);
+    strong_payload_encode(&payload, bytes);
+    answer(region, strong, id, CONSENSUS_EVALUATED_WRITE, buf_view(bytes));
+}
+
+/* What was evaluated while another reign began, or none, is void. A reign may have begun in the same
+ * step as its first EVALUATE, which then comes before ROLE_CHANGED. */
+static void follow_reign(struct region *region, struct strong *strong,
+                         const struct consensus_status *status)
+{
+    if (!(strong->serving && status->serving && strong->serving_term == status->term))
+        strong_evaluations_drop(region, strong);
+    strong->serving = status->serving;
+    strong->serving_term = status->term;
+}
+
+void strong_evaluate(struct region *region, struct strong *strong,
+                     const struct consensus_effect *effect)
+{
+    struct consensus_status status = consensus_status(strong->core);
+    follow_reign(region, strong, &status);
+    struct bytes operation = effect->bytes;
+    uint8_t proposal = 0;
+    bytes_take_u8(&operation, &proposal);
+    if (proposal == STRONG_PROPOSAL_SEAL) {
+        seal(region, strong, effect->id, operation);
+        return;
+    }
+    if (proposal != STRONG_PROPOSAL_WRITE) {
+        answer_tag(region, strong, effect->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
+        return;
+    }
+    struct strong_evaluation *evaluation = xmalloc(sizeof(*evaluation) + operation.len);
+    *evaluation = (struct strong_evaluation){.id = effect->id,
+                                             .origin = effect->origin,
+                                             .origin_applied = effect->index,
+                                             .operation_len = operation.len};
+    evaluation->wait = (struct wait){
+        .kind = WAIT_STRONG, .index = STRONG_WAIT_EVALUATION, .owner = strong};
+    list_init(&evaluation->wait.link);
+    if (operation.len > 0)
+        memcpy(evaluation->operation, operation.at, operation.len);
+    list_append(&strong->evaluations, &evaluation->link);
+    if (strong->behind == STRONG_UP_TO_DATE)
+        evaluate_begin(region, strong, evaluation);
+}
+
+/* The items have all they should again. */
+void strong_evaluations_wake(struct region *region, struct strong *strong)
+{
+    list_each(link, spare, &strong->evaluations)
+    {
+        struct strong_evaluation *evaluation = container_of(link, struct strong_evaluation, link);
+        if (!evaluation->lane)
+            evaluate_begin(region, strong, evaluation);
+    }
+}
+
+void strong_evaluations_drop(struct region *region, struct strong *strong)
+{
+    list_each(link, spare, &strong->evaluations)
+    {
+        free_evaluation(region, container_of(link, struct strong_evaluation, link));
+    }
+    struct strong_image *image, *next;
+    HASH_ITER(hh, strong->images, image, next)
+    {
+        free_image(strong, image);
+    }
+    strong->sealing = 0;
+}
+
+void strong_role(struct region *region, struct strong *strong)
+{
+    struct consensus_status status = consensus_status(strong->core);
+    follow_reign(region, strong, &status);
+    trace_emit(&region->config.trace, TRACE_INFO,
+               "strong: table=%s partition=%u term=%llu leader=%s standing=%d",
+               strong->table->d.table.name, strong->partition->index,
+               (unsigned long long)status.term,
+               status.leader == CONSENSUS_NOBODY
+                   ? "none"
+                   : region_id_name(strong_region_of(strong, status.leader)),
+               (int)status.standing);
+}
+
+/* ---- Sealing ---- */
+
+static void seal_partition(struct region *region, struct strong *strong)
+{
+    if (!strong || strong->state != STRONG_RUNNING || strong->seal_asked ||
+        strong->partition->meta.sealed || region->mono_ns < strong->seal_after_ns)
+        return;
+    strong->seal_asked = true;
+    strong->seal_after_ns = 0;
+    propose(region, strong, strong_call_new(region, strong, STRONG_CALL_SEAL, NULL, 0));
+}
+
+void strong_seal_retry(struct region *region, struct strong *strong)
+{
+    strong->seal_after_ns = 0;
+    if (strong->table->d.strong.dissolver == region->config.region)
+        strong_seal(region, strong->table);
+}
+
+void strong_seal(struct region *region, struct table_state *table)
+{
+    struct partition *first = &table->partitions[0];
+    if (!first->meta.sealed) {
+        seal_partition(region, first->strong);
+        return;
+    }
+    if (first->meta.sealed != region->config.region)
+        return;
+    for (uint32_t i = 1; i < table->d.table.partition_count; i++)
+        seal_partition(region, table->partitions[i].strong);
+}
+
+enum strong_sealed strong_sealed(const struct table_state *table, uint16_t *ret_region)
+{
+    *ret_region = table->partitions[0].meta.sealed;
+    if (*ret_region && *ret_region != table->d.strong.dissolver)
+        return STRONG_SEALED_OTHER;
+    for (uint32_t i = 0; i < table->d.table.partition_count; i++) {
+        const struct partition *partition = &table->partitions[i];
+        const struct strong *strong = partition->strong;
+        if (!partition->meta.sealed ||
+            (strong && strong->stable < partition->meta.applied_index))
+            return STRONG_NOT_SEALED;
+    }
+    return STRONG_SEALED;
+}

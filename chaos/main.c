@@ -26,15 +26,17 @@ enum option_key {
     KEY_CONFIG,
     KEY_SEED,
     KEY_LOG_LEVEL,
+    KEY_MRSC_CONFLICT,
+    KEY_DISCARD,
 };
 
 /* `up` reads its file first, whatever the order of the options. */
 struct arguments {
     const char *words[WORDS_MAX];
     int word_count;
-    bool json;
+    bool json, discard;
     const char *control, *regions, *port, *data, *witness, *durability, *clock, *listen, *config,
-        *seed, *log_level;
+        *seed, *log_level, *mrsc_conflict;
 };
 
 static const struct argp_option options[] = {
@@ -44,6 +46,9 @@ static const struct argp_option options[] = {
      "127.0.0.1:8474); for up: where it listens, port 0 for any",
      1},
     {"json", KEY_JSON, NULL, 0, "Print JSON", 1},
+    {NULL, 0, NULL, 0, "For up and region restart:", 3},
+    {"discard-damaged-store", KEY_DISCARD, NULL, 0,
+     "If a region's store is damaged, set it aside and start empty", 3},
     {NULL, 0, NULL, 0, "For up:", 2},
     {"regions", KEY_REGIONS, "A,B,C", 0, "Default: us-east-1,eu-west-1,ap-northeast-1", 2},
     {"port", KEY_PORT, "PORT", 0,
@@ -60,7 +65,12 @@ static const struct argp_option options[] = {
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0,
      "Of the regions' log, on stderr: debug, info, warn (default) or error", 2},
     {"seed", KEY_SEED, "N", 0, "Of jitter and toxicity (default: 1)", 2},
-    {"witness", KEY_WITNESS, "REGION", 0, "Not in this version", 2},
+    {"witness", KEY_WITNESS, "R[,R...]", 0,
+     "Regions that hold witnesses of strong tables and nothing else; none of --regions", 2},
+    {"mrsc-conflict", KEY_MRSC_CONFLICT, "aws|serialize", 0,
+     "Strong tables: refuse a write of an item that another region is modifying, as AWS does "
+     "(default), or let it wait its turn",
+     2},
     {"config", KEY_CONFIG, "FILE", 0, "YAML with the same names, and links; options win", 2},
     {0},
 };
@@ -122,6 +132,12 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
     case KEY_LOG_LEVEL:
         arguments->log_level = value;
         return 0;
+    case KEY_DISCARD:
+        arguments->discard = true;
+        return 0;
+    case KEY_MRSC_CONFLICT:
+        arguments->mrsc_conflict = value;
+        return 0;
     case KEY_SEED:
         arguments->seed = value;
         return 0;
@@ -160,6 +176,7 @@ static bool configure(struct config *config, const struct arguments *arguments, 
         {arguments->clock, config_set_clock},
         {arguments->log_level, config_set_log_level},
         {arguments->seed, config_set_seed},
+        {arguments->mrsc_conflict, config_set_mrsc_conflict},
     };
     if (arguments->config != NULL && !config_load(config, arguments->config, error))
         return false;
@@ -178,6 +195,7 @@ static int run_up(const struct arguments *arguments)
     int exit_code = EXIT_USAGE;
     config_init(&config);
     buf_init(&error);
+    config.discard_damaged_store = arguments->discard;
     if (arguments->word_count > 1)
         fprintf(stderr, "tidemark: up takes options only; came '%s'. `tidemark help` lists them.\n",
                 arguments->words[1]);
@@ -207,6 +225,6 @@ int main(int argc, char **argv)
     }
     if (strcmp(command, "up") == 0)
         return run_up(&arguments);
-    const struct command_options asked = {arguments.control, arguments.json};
+    const struct command_options asked = {arguments.control, arguments.json, arguments.discard};
     return command_run(&asked, arguments.words, arguments.word_count);
 }

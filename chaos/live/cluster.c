@@ -80,11 +80,12 @@ static bool site_start(struct site *site)
     struct cluster *cluster = site->cluster;
     const struct config *config = cluster->config;
     char listen[ADDRESS_MAX];
-    char *argv[20 + 2 * REGION_ID_MAX];
+    char *argv[24 + 2 * (REGION_ID_MAX + STRONG_LIMIT_COUNT)];
     size_t count = 0, owned = 0;
-    char *own[2 + REGION_ID_MAX];
+    char *own[3 + REGION_ID_MAX + STRONG_LIMIT_COUNT];
     address_print(&site->address, listen);
-    argv[count++] = cluster->region_program;
+    argv[count++] = own[owned++] =
+        text_new("%stidemark-%s", cluster->programs, site->witness ? "witness" : "region");
     argv[count++] = "--region";
     argv[count++] = own[owned++] = xstrdup(site->name);
     argv[count++] = "--listen";
@@ -105,6 +106,18 @@ static bool site_start(struct site *site)
         address_print(&link->proxy->listen, address);
         argv[count++] = "--peer";
         argv[count++] = own[owned++] = text_new("%s=%s", link->to->name, address);
+    }
+    if (site->discard_damaged)
+        argv[count++] = "--discard-damaged-store";
+    site->discard_damaged = false;
+    argv[count++] = "--mrsc.conflict";
+    argv[count++] = config->mrsc_serialize ? "serialize" : "aws";
+    for (uint32_t i = 0; i < STRONG_LIMIT_COUNT; i++) {
+        if (!config->mrsc[i].set)
+            continue;
+        argv[count++] = "--set";
+        argv[count++] = own[owned++] =
+            text_new("%s=%llu", config_mrsc_name(i), (unsigned long long)config->mrsc[i].value);
     }
     argv[count] = NULL;
     const struct process_events events = {on_ready, on_exited, site};
@@ -297,10 +310,11 @@ struct cluster_link *cluster_find_link(struct cluster *cluster, const struct sit
     return NULL;
 }
 
-void cluster_names(const struct cluster *cluster, struct buf *ret)
+void cluster_names(const struct cluster *cluster, bool witnesses, struct buf *ret)
 {
     for (uint32_t i = 0; i < cluster->site_count; i++)
-        buf_printf(ret, "%s%s", i == 0 ? "" : ", ", cluster->sites[i].name);
+        if (witnesses || !cluster->sites[i].witness)
+            buf_printf(ret, "%s%s", i == 0 ? "" : ", ", cluster->sites[i].name);
 }
 
 static bool site_init(struct site *site, struct buf *error)
@@ -309,8 +323,12 @@ static bool site_init(struct site *site, struct buf *error)
     const struct config *config = cluster->config;
     list_init(&site->waits);
     site->state = SITE_DEAD;
+    site->discard_damaged = config->discard_damaged_store;
     site->hold_fd = -1;
-    site->name = region_id_name(config->regions[site->index]);
+    site->witness = site->index >= config->region_count;
+    site->name =
+        region_id_name(site->witness ? config->witnesses[site->index - config->region_count]
+                                     : config->regions[site->index]);
     snprintf(site->address.host, sizeof(site->address.host), "%s", config->listen);
     site->address.port = config->port == 0 ? 0 : (uint16_t)(config->port + 1 + site->index);
     site->hold_fd = address_hold(&site->address);
@@ -359,18 +377,18 @@ static bool link_init(struct cluster *cluster, struct site *from, struct site *t
 }
 
 bool cluster_init(struct cluster *cluster, struct loop *loop, const struct config *config,
-                  const char *region_program, const char *data,
+                  const char *programs, const char *data,
                   void (*changed)(void *context, struct site *site, const char *line),
                   void *changed_context, struct buf *error)
 {
     *cluster = (struct cluster){.loop = loop,
                                 .config = config,
-                                .region_program = xstrdup(region_program),
+                                .programs = xstrdup(programs),
                                 .data = xstrdup(data),
                                 .changed = changed,
                                 .changed_context = changed_context};
-    uint32_t count = config->region_count;
-    check(count > 0);
+    uint32_t count = config->region_count + config->witness_count;
+    check(config->region_count > 0);
     check(uv_timer_init(&loop->uv, &cluster->stop_timer) == 0);
     cluster->stop_timer.data = cluster;
     proxy_set_init(&cluster->proxies, loop, config->seed);
@@ -402,8 +420,9 @@ bool cluster_start(struct cluster *cluster, struct buf *error)
     for (uint32_t i = 0; i < cluster->site_count; i++) {
         if (site_start(&cluster->sites[i]))
             continue;
-        buf_printf(error, "%s can't be run: %s; it belongs beside the program tidemark",
-                   cluster->region_program, strerror(errno));
+        buf_printf(error, "%stidemark-%s can't be run: %s; it belongs beside the program tidemark",
+                   cluster->programs, cluster->sites[i].witness ? "witness" : "region",
+                   strerror(errno));
         return false;
     }
     return true;
@@ -461,5 +480,5 @@ void cluster_deinit(struct cluster *cluster)
     free(cluster->sites);
     free(cluster->links);
     free(cluster->data);
-    free(cluster->region_program);
+    free(cluster->programs);
 }

@@ -24,12 +24,14 @@ struct site {
     struct cluster *cluster;
     uint32_t index;
     const char *name;       /* static */
+    bool witness;           /* a tidemark-witness */
     struct address address; /* where it listens */
     char dial[ADDRESS_MAX]; /* where we reach it */
     int hold_fd;            /* keeps its port while it is dead */
     enum region_state state;
     bool isolated;
     bool restarting;         /* start again once it has ended */
+    bool discard_damaged;    /* the next start may set a damaged store aside */
     bool end_expected;       /* we killed it, or are stopping */
     struct process *process; /* NULL while dead */
     struct client *door;     /* for clients' requests */
@@ -47,9 +49,9 @@ struct cluster_link {
 struct cluster {
     struct loop *loop;
     const struct config *config;
-    char *region_program; /* path of tidemark-region */
-    char *data;           /* directory, absolute or as given */
-    struct site *sites;
+    char *programs;     /* directory of tidemark-region and tidemark-witness, with its slash */
+    char *data;         /* directory, absolute or as given */
+    struct site *sites; /* the regions, then the witnesses */
     uint32_t site_count;
     struct cluster_link *links; /* site_count * (site_count - 1), by from, then to */
     uint32_t link_count;
@@ -70,7 +72,7 @@ struct cluster_wait {
 /* Takes ports and makes links; starts nothing. `changed` comes after each change of a region's
  * state, with a line for the user, or NULL, when it ended by itself. False: error says why. */
 bool cluster_init(struct cluster *cluster, struct loop *loop, const struct config *config,
-                  const char *region_program, const char *data,
+                  const char *programs, const char *data,
                   void (*changed)(void *context, struct site *site, const char *line),
                   void *changed_context, struct buf *error);
 bool cluster_start(struct cluster *cluster, struct buf *error);
@@ -84,8 +86,8 @@ struct site *cluster_find(struct cluster *cluster, struct bytes name);
 /* The index of the given region id, or -1. */
 struct cluster_link *cluster_find_link(struct cluster *cluster, const struct site *from,
                                        const struct site *to);
-/* Names of all regions, with commas. */
-void cluster_names(const struct cluster *cluster, struct buf *ret);
+/* Names of all regions, with commas; of the witnesses, too, or only of those that serve clients. */
+void cluster_names(const struct cluster *cluster, bool witnesses, struct buf *ret);
 
 const char *site_state_name(enum region_state state);
 /* Each returns false when the region's state does not allow it; the reason is in `error`. */

@@ -15,9 +15,9 @@
 json_t *cluster_api_site(const struct site *site)
 {
     json_t *pid = site->process == NULL ? json_null() : json_integer(process_pid(site->process));
-    return json_pack("{s:s, s:s, s:s, s:o, s:b}", "name", site->name, "state",
-                     site_state_name(site->state), "address", site->dial, "pid", pid, "isolated",
-                     site->isolated);
+    return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "name", site->name, "kind",
+                     site->witness ? "witness" : "region", "state", site_state_name(site->state),
+                     "address", site->dial, "pid", pid, "isolated", site->isolated);
 }
 
 json_t *cluster_api_link(const struct cluster_link *link)
@@ -36,7 +36,7 @@ static void fail_unknown(struct control_request *request, const char *region)
 {
     struct buf names;
     buf_init(&names);
-    cluster_names(request->control->cluster, &names);
+    cluster_names(request->control->cluster, true, &names);
     control_fail(request->control, request->exchange, 404,
                  "no region '%.64s' in this cluster: expected one of %.*s", region, (int)names.len,
                  (const char *)names.at);
@@ -154,6 +154,18 @@ static void answer_isolated(struct control_request *request, struct site *site, 
     control_answer(request->control, request->exchange, 200, told);
 }
 
+/* {"discard_damaged_store": true}, for a restart; nothing else goes with a verb. */
+static bool read_discard(struct control_request *request, const char *verb, bool *ret)
+{
+    json_t *discard = json_object_get(request->body, "discard_damaged_store");
+    *ret = json_is_true(discard);
+    if (discard == NULL || (json_is_boolean(discard) && (!*ret || strcmp(verb, "restart") == 0)))
+        return true;
+    control_fail(request->control, request->exchange, 400,
+                 "expected {\"discard_damaged_store\": true or false}, with restart only");
+    return false;
+}
+
 static void serve_region(struct control_request *request)
 {
     static const struct {
@@ -178,6 +190,10 @@ static void serve_region(struct control_request *request)
         if (strcmp(verb, acts[i].verb) != 0)
             continue;
         struct buf error;
+        bool discard;
+        if (!read_discard(request, verb, &discard))
+            return;
+        site->discard_damaged = discard;
         buf_init(&error);
         if (!acts[i].act(site, &error))
             control_fail(request->control, request->exchange, 409, "%.*s", (int)error.len,

@@ -200,6 +200,7 @@ static int run_region(const struct command_options *options, const char *const *
 {
     static const char *const verbs[] = {"kill", "pause", "resume", "restart", "isolate", "rejoin"};
     static const char form[] = "tidemark region kill|pause|resume|restart|isolate|rejoin REGION";
+    static const char discard[] = "{\"discard_damaged_store\":true}";
     char path[PATH_MAX_LEN];
     if (count < 2 || !among(words[1], verbs, array_len(verbs)))
         return usage(form, count < 2 ? "no verb" : words[1]);
@@ -208,12 +209,18 @@ static int run_region(const struct command_options *options, const char *const *
     if (!plain(words[2]))
         return usage("the name of a region, such as us-east-1", words[2]);
     snprintf(path, sizeof(path), "/v1/regions/%s/%s", words[2], words[1]);
-    return ask(options, "POST", path, "", render_region);
+    return ask(options, "POST", path, options->discard_damaged_store ? discard : "", render_region);
 }
 
 int command_run(const struct command_options *options, const char *const *words, int word_count)
 {
     const char *command = words[0];
+    bool restart =
+        word_count > 1 && strcmp(command, "region") == 0 && strcmp(words[1], "restart") == 0;
+    if (options->discard_damaged_store && !restart)
+        return usage(
+            "--discard-damaged-store with tidemark up or tidemark region restart REGION only",
+            command);
     if (strcmp(command, "link") == 0)
         return run_link(options, words, word_count);
     if (strcmp(command, "region") == 0)

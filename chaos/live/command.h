@@ -12,6 +12,7 @@ struct command_options {
     const char
         *control; /* "host:port" or "http://host:port"; NULL: TIDEMARK_CONTROL, or the default */
     bool json;
+    bool discard_damaged_store; /* region restart only */
 };
 
 /* words[0] is the command. Returns the exit code; messages go to standard error. */

@@ -9,6 +9,7 @@
 
 #include "conflict/base/bytes.h"
 #include "conflict/region_id.h"
+#include "region/core/strong_limits.h"
 
 enum { CONFIG_LINKS_MAX = REGION_ID_MAX * (REGION_ID_MAX - 1) };
 
@@ -23,6 +24,8 @@ struct link_config {
 struct config {
     uint16_t regions[REGION_ID_MAX]; /* region ids, distinct, in the order given */
     uint32_t region_count;
+    uint16_t witnesses[REGION_ID_MAX]; /* none of regions: processes that hold witnesses only */
+    uint32_t witness_count;
     uint16_t port; /* of the front door; 0: any, and regions get any too */
     char *control; /* HOST:PORT */
     char *listen;  /* host of the front door and the regions */
@@ -31,6 +34,13 @@ struct config {
     enum clock_mode clock;
     const char *log_level; /* of the regions; static */
     uint64_t seed;         /* of jitter and toxicity */
+    /* Of strong tables, by strong_limits.h's list; unset: the regions' default. */
+    struct {
+        bool set;
+        uint64_t value;
+    } mrsc[STRONG_LIMIT_COUNT];
+    bool mrsc_serialize;        /* mrsc.conflict */
+    bool discard_damaged_store; /* at the first start of each region */
     struct link_config *links;
     uint32_t link_count;
 };
@@ -49,12 +59,21 @@ bool config_set_clock(struct config *config, const char *text, struct buf *error
 bool config_set_log_level(struct config *config, const char *text, struct buf *error);
 bool config_set_seed(struct config *config, const char *text, struct buf *error);
 bool config_set_witness(struct config *config, const char *text, struct buf *error);
+bool config_set_mrsc_conflict(struct config *config, const char *text, struct buf *error);
 void config_set_data(struct config *config, const char *text);
 
 /* Reads a file over what is there. False: `error` names file, line and field. */
 bool config_load(struct config *config, const char *path, struct buf *error);
 /* What no single value can tell: links name regions of the cluster, ports fit. */
 bool config_check(const struct config *config, struct buf *error);
+
+/* Parts of the above: a region's id by its name, onto the end of a list, and a number of strong
+ * tables by its index in strong_limits.h's list. */
+bool config_find_region(struct bytes name, uint16_t *ret, struct buf *error);
+bool config_add_region(uint16_t *list, uint32_t *count, struct bytes name, struct buf *error);
+bool config_set_mrsc(struct config *config, uint32_t index, uint64_t value, struct buf *error);
+/* The name of a number of strong tables, as tidemark-region knows it. */
+const char *config_mrsc_name(uint32_t index);
 
 /* A whole number up to max, decimal digits only. */
 bool parse_whole(const char *text, uint64_t max, uint64_t *ret);

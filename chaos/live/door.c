@@ -83,12 +83,27 @@ static void refuse_unknown(struct door *door, struct exchange *exchange, struct 
     buf_init(&message);
     buf_printf(&message, "Region '%.*s' is not in this cluster, which has ",
                (int)(region.len < TOLD_MAX ? region.len : TOLD_MAX), (const char *)region.at);
-    cluster_names(door->cluster, &message);
+    cluster_names(door->cluster, false, &message);
     buf_append_text(&message,
                     ". Set the client's region to one of these, or start the cluster with "
                     "--regions.");
     buf_append_u8(&message, 0);
     answer_error(door, exchange, API_UNRECOGNIZED_CLIENT, (const char *)message.at);
+    buf_deinit(&message);
+}
+
+static void refuse_witness(struct door *door, struct exchange *exchange, const struct site *site)
+{
+    struct buf message;
+    buf_init(&message);
+    buf_printf(&message,
+               "Region '%s' holds a witness in this cluster: it has no items and answers no "
+               "DynamoDB requests. Set the client's region to one that has a replica: ",
+               site->name);
+    cluster_names(door->cluster, false, &message);
+    buf_append_text(&message, ".");
+    buf_append_u8(&message, 0);
+    answer_error(door, exchange, API_UNKNOWN_OPERATION, (const char *)message.at);
     buf_deinit(&message);
 }
 
@@ -110,7 +125,9 @@ enum door_choice door_choose(struct cluster *cluster, const struct http_request 
     if (signed_for.len > 0 && named.len > 0 && !bytes_equal(signed_for, named))
         return DOOR_MISMATCH;
     *ret = cluster_find(cluster, signed_for.len > 0 ? signed_for : named);
-    return *ret == NULL ? DOOR_UNKNOWN : DOOR_FOUND;
+    if (*ret == NULL)
+        return DOOR_UNKNOWN;
+    return (*ret)->witness ? DOOR_WITNESS : DOOR_FOUND;
 }
 
 /* ---- Passing on ---- */
@@ -207,6 +224,9 @@ static void on_request(void *context, struct exchange *exchange)
         return;
     case DOOR_UNKNOWN:
         refuse_unknown(door, exchange, signed_for.len > 0 ? signed_for : named);
+        return;
+    case DOOR_WITNESS:
+        refuse_witness(door, exchange, site);
         return;
     case DOOR_ASSUMED:
     case DOOR_FOUND:

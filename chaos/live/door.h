@@ -17,7 +17,7 @@ struct door *door_open(struct cluster *cluster, const char *address, struct buf 
 uint16_t door_port(const struct door *door);
 void door_close(struct door *door);
 
-enum door_choice { DOOR_FOUND, DOOR_ASSUMED, DOOR_MISMATCH, DOOR_UNKNOWN };
+enum door_choice { DOOR_FOUND, DOOR_ASSUMED, DOOR_MISMATCH, DOOR_UNKNOWN, DOOR_WITNESS };
 
 /* Where a request goes. `signed_for` and `named` are the regions that the signature and the Host
  * name. */

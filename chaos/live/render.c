@@ -12,6 +12,7 @@
 #include "chaos/live/text.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
+#include "conflict/region_id.h"
 
 enum { COLUMNS_MAX = 8 };
 
@@ -84,7 +85,8 @@ static void head(struct table *table, const char *const *names, uint32_t count)
 
 static void render_regions(json_t *regions, struct buf *to)
 {
-    static const char *const names[] = {"REGION", "STATE", "ADDRESS", "PID", "CONFLICTS", ""};
+    static const char *const names[] = {"REGION", "KIND",      "STATE", "ADDRESS",
+                                        "PID",    "CONFLICTS", ""};
     struct table table = {0};
     size_t i;
     json_t *region;
@@ -94,6 +96,7 @@ static void render_regions(json_t *regions, struct buf *to)
         bool silent = strcmp(text(region, "state"), "running") == 0 &&
                       json_is_null(json_object_get(region, "conflicts"));
         cell(&table, "%s", text(region, "name"));
+        cell(&table, "%s", text(region, "kind"));
         cell(&table, "%s", text(region, "state"));
         cell(&table, "%s", text(region, "address"));
         number(&table, region, "pid", "");
@@ -145,8 +148,168 @@ static void render_replication(json_t *lines, struct buf *to)
     table_print(&table, to);
 }
 
+/* ---- Strong tables ---- */
+
+enum {
+    PARTITIONS_MAX = 64,
+    MEMBERS_MAX = REGION_ID_MAX,
+    GROUP_MEMBERS = 3
+}; /* a table has no more */
+
+/* What the members of one strong table say, put together. */
+struct strong {
+    struct {
+        json_int_t term, commit;
+        const char *leader; /* who leads in the latest term; NULL: nobody says so */
+    } partitions[PARTITIONS_MAX];
+    json_int_t partition_count;
+    struct {
+        const char *region, *standing;
+        bool witness;
+        json_int_t leads, behind;
+    } members[MEMBERS_MAX];
+    uint32_t member_count;
+};
+
+static json_int_t integer(json_t *object, const char *field)
+{
+    return json_integer_value(json_object_get(object, field));
+}
+
+static uint32_t strong_member(struct strong *strong, const char *region)
+{
+    uint32_t i = 0;
+    while (i < strong->member_count && strcmp(strong->members[i].region, region) != 0)
+        i++;
+    if (i == strong->member_count && i < MEMBERS_MAX) {
+        strong->members[i].region = region;
+        strong->members[i].standing = "full";
+        strong->member_count++;
+    }
+    return i;
+}
+
+static void strong_collect(struct strong *strong, json_t *groups)
+{
+    size_t i;
+    json_t *group;
+    json_array_foreach(groups, i, group)
+    {
+        json_int_t partition = integer(group, "partition"), term = integer(group, "term");
+        if (partition < 0 || partition >= PARTITIONS_MAX)
+            continue;
+        if (partition >= strong->partition_count)
+            strong->partition_count = partition + 1;
+        if (integer(group, "commit") > strong->partitions[partition].commit)
+            strong->partitions[partition].commit = integer(group, "commit");
+        if (json_is_true(json_object_get(group, "leads")) &&
+            (strong->partitions[partition].leader == NULL ||
+             term > strong->partitions[partition].term)) {
+            strong->partitions[partition].leader = text(group, "region");
+            strong->partitions[partition].term = term;
+        }
+    }
+}
+
+/* A witness has no items to apply entries to: what counts is that it holds them. */
+static void strong_compare(struct strong *strong, json_t *groups)
+{
+    size_t i;
+    json_t *group;
+    json_array_foreach(groups, i, group)
+    {
+        json_int_t partition = integer(group, "partition");
+        uint32_t m = strong_member(strong, text(group, "region"));
+        if (partition < 0 || partition >= PARTITIONS_MAX || m == MEMBERS_MAX)
+            continue;
+        bool witness = json_is_true(json_object_get(group, "witness"));
+        json_int_t has = integer(group, witness ? "last" : "applied");
+        json_int_t commit = strong->partitions[partition].commit;
+        const char *leader = strong->partitions[partition].leader;
+        strong->members[m].witness |= witness;
+        strong->members[m].behind += commit > has ? commit - has : 0;
+        strong->members[m].leads += leader != NULL && strcmp(leader, text(group, "region")) == 0;
+        if (strcmp(text(group, "standing"), "full") != 0)
+            strong->members[m].standing = text(group, "standing");
+    }
+}
+
+static void comma(struct buf *list)
+{
+    if (list->len > 0)
+        buf_append_text(list, ", ");
+}
+
+static void cell_list(struct table *table, struct buf *list)
+{
+    cell(table, "%.*s", list->len == 0 ? 1 : (int)list->len,
+         list->len == 0 ? "-" : (const char *)list->at);
+    buf_deinit(list);
+}
+
+static void render_strong_table(struct table *table, const char *name, json_t *groups)
+{
+    struct strong strong = {.partition_count = 0};
+    struct buf leaders = {0}, members = {0}, behind = {0};
+    strong_collect(&strong, groups);
+    strong_compare(&strong, groups);
+    json_int_t led = 0;
+    for (uint32_t i = 0; i < strong.member_count; i++) {
+        comma(&members);
+        buf_printf(&members, "%s%s", strong.members[i].region,
+                   strong.members[i].witness ? " (witness)" : "");
+        led += strong.members[i].leads;
+        if (strong.members[i].leads > 0) {
+            comma(&leaders);
+            buf_printf(&leaders, "%s %" JSON_INTEGER_FORMAT, strong.members[i].region,
+                       strong.members[i].leads);
+        }
+        bool full = strcmp(strong.members[i].standing, "full") == 0;
+        if (strong.members[i].behind == 0 && full)
+            continue;
+        comma(&behind);
+        buf_printf(&behind, "%s by %" JSON_INTEGER_FORMAT "%s%s", strong.members[i].region,
+                   strong.members[i].behind, full ? "" : ", ",
+                   full ? "" : strong.members[i].standing);
+    }
+    if (strong.member_count < GROUP_MEMBERS)
+        buf_printf(&members, ", %u silent", GROUP_MEMBERS - strong.member_count);
+    if (led < strong.partition_count) {
+        comma(&leaders);
+        buf_printf(&leaders, "nobody %" JSON_INTEGER_FORMAT, strong.partition_count - led);
+    }
+    cell(table, "%s", name);
+    cell_list(table, &leaders);
+    cell_list(table, &members);
+    cell_list(table, &behind);
+}
+
+static void render_strong(json_t *groups, struct buf *to)
+{
+    static const char *const names[] = {"STRONG TABLE", "LEADERS", "MEMBERS", "BEHIND"};
+    struct table table = {0};
+    json_t *by_table = json_object(), *group, *of_table;
+    const char *name;
+    size_t i;
+    json_array_foreach(groups, i, group)
+    {
+        of_table = json_object_get(by_table, text(group, "table"));
+        if (of_table == NULL) {
+            of_table = json_array();
+            json_object_set_new(by_table, text(group, "table"), of_table);
+        }
+        json_array_append(of_table, group);
+    }
+    head(&table, names, array_len(names));
+    json_object_foreach(by_table, name, of_table) render_strong_table(&table, name, of_table);
+    table_print(&table, to);
+    json_decref(by_table);
+}
+
 void render_status(json_t *status, struct buf *to)
 {
+    json_t *groups = json_object_get(status, "groups");
+
     json_t *links = json_object_get(status, "links");
     json_t *replication = json_object_get(status, "replication");
     render_regions(json_object_get(status, "regions"), to);
@@ -157,6 +320,10 @@ void render_status(json_t *status, struct buf *to)
     if (json_array_size(replication) > 0) {
         buf_append_text(to, "\n");
         render_replication(replication, to);
+    }
+    if (json_array_size(groups) > 0) {
+        buf_append_text(to, "\n");
+        render_strong(groups, to);
     }
 }
 

@@ -189,10 +189,29 @@ static void add_replication(json_t *all, const struct ask *ask)
     }
 }
 
+/* Each member's own view of each partition of a strong table. */
+static void add_groups(json_t *all, const struct ask *ask)
+{
+    static const char *const fields[] = {"table",    "partition", "leader",  "leads",
+                                         "term",     "commit",    "applied", "last",
+                                         "standing", "witness",   "pending"};
+    size_t i;
+    json_t *group;
+    json_array_foreach(json_object_get(ask->said, "groups"), i, group)
+    {
+        json_t *line = json_object();
+        json_object_set_new(line, "region", json_string(ask->site->name));
+        for (size_t k = 0; k < array_len(fields); k++)
+            copy(line, group, fields[k]);
+        json_array_append_new(all, line);
+    }
+}
+
 static json_t *status_of(struct report *report)
 {
     struct cluster *cluster = report->control->cluster;
     json_t *regions = json_array(), *links = json_array(), *replication = json_array();
+    json_t *groups = json_array();
     for (uint32_t i = 0; i < cluster->site_count; i++) {
         const struct ask *ask = &report->asks[i];
         json_t *region = cluster_api_site(ask->site);
@@ -200,11 +219,12 @@ static json_t *status_of(struct report *report)
         json_object_set(region, "conflicts", conflicts == NULL ? json_null() : conflicts);
         json_array_append_new(regions, region);
         add_replication(replication, ask);
+        add_groups(groups, ask);
     }
     for (uint32_t i = 0; i < cluster->link_count; i++)
         json_array_append_new(links, cluster_api_link(&cluster->links[i]));
-    return json_pack("{s:o, s:o, s:o}", "regions", regions, "links", links, "replication",
-                     replication);
+    return json_pack("{s:o, s:o, s:o, s:o}", "regions", regions, "links", links, "replication",
+                     replication, "groups", groups);
 }
 
 /* ---- Conflicts ---- */

@@ -88,6 +88,19 @@ static bool lock_data(struct up *up, struct buf *error)
     return true;
 }
 
+static bool make_data(struct up *up, const uint16_t *regions, uint32_t count, struct buf *error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        char path[4200];
+        snprintf(path, sizeof(path), "%s/%s", up->data, region_id_name(regions[i]));
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+            buf_printf(error, "directory %s can't be made: %s", path, strerror(errno));
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool open_data(struct up *up, struct buf *error)
 {
     const char *temporary = getenv("TMPDIR");
@@ -111,15 +124,8 @@ static bool open_data(struct up *up, struct buf *error)
     }
     if (!lock_data(up, error))
         return false;
-    for (uint32_t i = 0; i < up->config->region_count; i++) {
-        char path[4200];
-        snprintf(path, sizeof(path), "%s/%s", up->data, region_id_name(up->config->regions[i]));
-        if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-            buf_printf(error, "directory %s can't be made: %s", path, strerror(errno));
-            return false;
-        }
-    }
-    return true;
+    return make_data(up, up->config->regions, up->config->region_count, error) &&
+           make_data(up, up->config->witnesses, up->config->witness_count, error);
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *where)
@@ -159,21 +165,27 @@ static void print_screen(struct up *up, const char *door, const char *control)
     char option[ADDRESS_MAX + 16] = "";
     if (strcmp(control, "127.0.0.1:8474") != 0)
         snprintf(option, sizeof(option), " --control %s", control);
-    printf("Tidemark %s: %u region%s, durability %s, clock %s\n\n", TIDEMARK_VERSION,
-           cluster->site_count, cluster->site_count == 1 ? "" : "s",
+    char witnesses[32] = "";
+    uint32_t count = up->config->region_count;
+    if (up->config->witness_count > 0)
+        snprintf(witnesses, sizeof(witnesses), ", %u witness%s", up->config->witness_count,
+                 up->config->witness_count == 1 ? "" : "es");
+    printf("Tidemark %s: %u region%s%s, durability %s, clock %s\n\n", TIDEMARK_VERSION, count,
+           count == 1 ? "" : "s", witnesses,
            up->config->durability == DURABILITY_FSYNC ? "fsync" : "os",
            up->config->clock == CLOCK_HYBRID ? "hybrid" : "wall");
     printf("  %-16s http://%s   picks the region that a request is signed for\n", "front door",
            door);
     for (uint32_t i = 0; i < cluster->site_count; i++)
-        printf("  %-16s http://%s\n", cluster->sites[i].name, cluster->sites[i].dial);
+        printf("  %-16s http://%s%s\n", cluster->sites[i].name, cluster->sites[i].dial,
+               cluster->sites[i].witness ? "   witness: takes no requests" : "");
     printf("  %-16s http://%s   Toxiproxy's API, and /v1/\n", "control", control);
     printf("  %-16s %s%s\n\n", "data", up->data,
            up->data_is_ours ? "   removed at the end; keep it with --data DIR" : "");
     printf("Try next, in another terminal:\n");
     printf("  aws dynamodb list-tables --region %s --endpoint-url http://%s\n", first, door);
     printf("  tidemark status%s\n", option);
-    if (cluster->site_count > 1)
+    if (count > 1)
         printf("  tidemark link cut %s %s%s\n\n", first, cluster->sites[1].name, option);
     else
         printf("  tidemark region restart %s%s\n\n", first, option);
@@ -232,22 +244,22 @@ static void on_signal(void *context, int signal)
         loop_stop(&up->loop);
 }
 
-static char *region_program(void)
+static char *program_directory(void)
 {
     char path[4096];
     ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
     check(len > 0);
     path[len] = 0;
     *(strrchr(path, '/') + 1) = 0;
-    return text_new("%stidemark-region", path);
+    return xstrdup(path);
 }
 
 static bool start(struct up *up, struct buf *error)
 {
-    char *program = region_program();
-    bool good =
-        cluster_init(&up->cluster, &up->loop, up->config, program, up->data, on_changed, up, error);
-    free(program);
+    char *programs = program_directory();
+    bool good = cluster_init(&up->cluster, &up->loop, up->config, programs, up->data, on_changed,
+                             up, error);
+    free(programs);
     if (!good)
         return false;
     struct address address = up->cluster.sites[0].address;

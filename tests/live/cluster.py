@@ -230,8 +230,9 @@ def free_ports(count):
 
 
 class Cluster:
-    def __init__(self, regions=REGIONS, durability="os", data=None, options=()):
+    def __init__(self, regions=REGIONS, durability="os", data=None, options=(), witnesses=()):
         self.regions, self.durability, self.options = tuple(regions), durability, tuple(options)
+        self.witnesses = tuple(witnesses)
         self.own_data = data is None
         self.data = data or tempfile.mkdtemp(prefix="tidemark-live-")
         self.process = None
@@ -244,15 +245,16 @@ class Cluster:
         self.stop()
 
     def start(self, tries=3):
-        self.front = free_ports(2 + len(self.regions))
-        self.control_port = self.front + 1 + len(self.regions)
+        self.front = free_ports(2 + len(self.regions) + len(self.witnesses))
+        self.control_port = self.front + 1 + len(self.regions) + len(self.witnesses)
         self.control = f"http://127.0.0.1:{self.control_port}"
         self.log_path = os.path.join(self.data, "cluster.log")
         self.log = open(self.log_path, "ab")
         self.process = subprocess.Popen(
             [TIDEMARK, "up", "--regions", ",".join(self.regions), "--port", str(self.front), "--control",
              f"127.0.0.1:{self.control_port}", "--data", os.path.join(self.data, "regions"),
-             "--durability", self.durability, *self.options],
+             "--durability", self.durability,
+             *(["--witness", ",".join(self.witnesses)] if self.witnesses else []), *self.options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True,
             env={**os.environ, "TSAN_OPTIONS": f"suppressions={ROOT}/tests/tsan.supp"})
         self.output, self.ready = [], threading.Event()
@@ -310,7 +312,7 @@ class Cluster:
                 shutil.rmtree(self.data, ignore_errors=True)
 
     def port(self, region):
-        return self.front + 1 + self.regions.index(region)
+        return self.front + 1 + (self.regions + self.witnesses).index(region)
 
     def endpoint(self, region=None):
         return f"http://127.0.0.1:{self.port(region) if region else self.front}"
@@ -382,6 +384,20 @@ class Cluster:
             self.wait_members(table, regions[:regions.index(region) + 1])
         return table
 
+    def make_strong(self, table, regions=None, witness=None, **options):
+        """A strong table over the Regions (three, or two and a witness), ACTIVE everywhere on return."""
+        regions = regions or self.regions
+        witness = witness or next(iter(self.witnesses), None) if len(regions) == 2 else None
+        home = self.client(regions[0])
+        home.create(table, **options)
+        members = {"ReplicaUpdates": [{"Create": {"RegionName": r}} for r in regions[1:]]}
+        if witness:
+            members["GlobalTableWitnessUpdates"] = [{"Create": {"RegionName": witness}}]
+        wait_until("it can be made strong", lambda: home.call(
+            "UpdateTable", TableName=table, MultiRegionConsistency="STRONG", **members))
+        self.wait_members(table, regions)
+        return table
+
     def wait_members(self, table, regions):
         def all_active():
             for region in regions:
@@ -413,12 +429,13 @@ class Cluster:
 class ClusterTest(unittest.TestCase):
     """Tests that share one cluster, each with tables of its own."""
 
-    regions, durability = REGIONS, "os"
+    regions, durability, witnesses, options = REGIONS, "os", (), ()
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(cls.regions, cls.durability).start()
+        cls.cluster = Cluster(cls.regions, cls.durability, options=cls.options,
+                              witnesses=cls.witnesses).start()
         cls.tables = 0
 
     @classmethod

@@ -40,7 +40,7 @@ def main(port):
     status_of(lambda: channel.unary_unary("/test.Echo/None")(b"", timeout=20),
               grpc.StatusCode.UNIMPLEMENTED, "no such method: /test.Echo/None")
     status_of(lambda: unary(b"fail", timeout=20), grpc.StatusCode.FAILED_PRECONDITION, "as asked: \u00e4 % \n")
-    status_of(lambda: unary(bytes(3 << 20), timeout=20), grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than")
+    status_of(lambda: unary(bytes(5 << 20), timeout=20), grpc.StatusCode.RESOURCE_EXHAUSTED, "larger than")
     status_of(lambda: unary(b"silence", timeout=0.2), grpc.StatusCode.DEADLINE_EXCEEDED, "")
     compressed = grpc.insecure_channel(f"127.0.0.1:{port}", compression=grpc.Compression.Gzip)
     status_of(lambda: compressed.unary_unary("/test.Echo/Echo")(b"x" * 10000, timeout=20),

@@ -156,9 +156,11 @@ class Regions(ClusterTest):
     def test_shape_of_status(self):
         self.cluster.make_global(self.table)
         status = self.cluster.status()
-        self.assertEqual(set(status), {"regions", "links", "replication"})
+        self.assertEqual(set(status), {"regions", "links", "replication", "groups"})
         for region in status["regions"]:
-            self.assertEqual(set(region), {"name", "state", "address", "pid", "isolated", "conflicts"})
+            self.assertEqual(set(region), {"name", "kind", "state", "address", "pid", "isolated",
+                                           "conflicts"})
+            self.assertEqual(region["kind"], "region")
         self.assertEqual(len(status["links"]), 6)
         for line in status["replication"]:
             self.assertEqual(set(line), {"table", "from", "to", "pending", "oldest_ms", "lag_p50_ms",
@@ -181,6 +183,8 @@ class Regions(ClusterTest):
                 (("region", "kill"), 2, "no region"),
                 (("region", "kill", "../x"), 2, "name of a region"),
                 (("status", "now"), 2, "came 'now'"),
+                (("region", "kill", USA, "--discard-damaged-store"), 2, "up or tidemark region restart"),
+                (("status", "--discard-damaged-store"), 2, "up or tidemark region restart"),
                 (("frobnicate",), 2, "came 'frobnicate'"),
                 ((), 2, "Usage")):
             done = run(*words, *control)
@@ -263,7 +267,7 @@ class Starting(unittest.TestCase):
     def test_what_is_refused_before_anything_starts(self):
         self.refused(2, "us-east-9", "--regions", "us-east-9")
         self.refused(2, "twice", "--regions", f"{USA},{USA}")
-        self.refused(2, "strongly consistent", "--witness", EUROPE)
+        self.refused(2, "under regions only", "--witness", EUROPE)
         self.refused(2, "0 to 65535", "--port", "70000")
         self.refused(2, "fsync", "--durability", "never")
         self.refused(2, "hybrid", "--clock", "sundial")

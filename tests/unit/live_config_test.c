@@ -83,6 +83,41 @@ static void what_is_left_out_keeps_its_default(void **state)
     buf_deinit(&error);
 }
 
+static void witnesses_and_strong_tables(void **state)
+{
+    (void)state;
+    struct config config;
+    struct buf error = {0};
+    if (!load("regions: [us-east-1, eu-west-1]\n"
+              "witness: [us-west-2, ap-south-1]\n"
+              "links:\n"
+              "  - {from: us-east-1, to: us-west-2, delay_ms: 70}\n"
+              "mrsc:\n"
+              "  conflict: serialize\n"
+              "  election_ms: 300\n"
+              "  placement_ms: 0\n",
+              &config, &error))
+        fail_msg("%s", (const char *)error.at);
+    assert_int_equal(config.region_count, 2);
+    assert_int_equal(config.witness_count, 2);
+    assert_string_equal(region_id_name(config.witnesses[1]), "ap-south-1");
+    assert_true(config.mrsc_serialize);
+    unsigned set = 0;
+    for (uint32_t i = 0; i < STRONG_LIMIT_COUNT; i++) {
+        set += config.mrsc[i].set;
+        if (strcmp(config_mrsc_name(i), "mrsc.election-ms") == 0)
+            assert_int_equal(config.mrsc[i].value, 300);
+    }
+    assert_int_equal(set, 2);
+    buf_reset(&error);
+    assert_true(config_set_witness(&config, "us-west-1", &error));
+    assert_int_equal(config.witness_count, 1);
+    assert_true(config_set_mrsc_conflict(&config, "aws", &error));
+    assert_false(config.mrsc_serialize);
+    config_deinit(&config);
+    buf_deinit(&error);
+}
+
 static void bad_files_are_refused_by_line_and_field(void **state)
 {
     (void)state;
@@ -107,7 +142,19 @@ static void bad_files_are_refused_by_line_and_field(void **state)
         {"control: 127.0.0.1\n", {"127.0.0.1", "IP:PORT"}},
         {"log_level: loud\n", {"loud", "expected debug, info, warn or error"}},
         {"seed: -4\n", {"-4", "whole number"}},
-        {"witness: us-east-2\n", {"us-east-2", "strongly consistent"}},
+        {"witness: us-east-2\n", {"witness", "line: 1"}},
+        {"witness: [us-east-1]\n", {"us-east-1", "under regions and under witness"}},
+        {"port: 1\nwitness: [us-east-2, us-east-2]\n", {":2: witness", "twice"}},
+        {"witness: [moon-north-1]\n", {":1: witness", "moon-north-1"}},
+        {"mrsc: {conflict: maybe}\n", {":1: mrsc", "serialize"}},
+        {"mrsc:\n  heartbeat_ms: 5\n",
+         {":1: mrsc", "mrsc.heartbeat-ms: expected a number from 10"}},
+        {"mrsc:\n  patience: 5\n", {"patience", "line: 2"}},
+        {"mrsc:\n  retry_ms: soon\n", {"retry_ms", "line: 2"}},
+        {"regions: [us-east-1]\nwitness: [us-west-2]\nport: 65533\nlinks:\n"
+         "  - {from: us-west-2, to: sa-east-1}\n",
+         {"sa-east-1", "no link"}},
+        {"port: 65533\nwitness: [us-west-2]\n", {"65533", "room for 4"}},
         {"port: 65534\n", {"65534", "room"}},
         {"links:\n  - {from: us-east-1, to: us-east-1}\n", {"us-east-1", "no link"}},
         {"links:\n  - {from: us-east-1, to: sa-east-1}\n", {"sa-east-1", "no link"}},
@@ -161,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_file_is_taken),
         cmocka_unit_test(what_is_left_out_keeps_its_default),
+        cmocka_unit_test(witnesses_and_strong_tables),
         cmocka_unit_test(bad_files_are_refused_by_line_and_field),
         cmocka_unit_test(a_file_that_is_not_there_is_told),
         cmocka_unit_test(whole_numbers_only),

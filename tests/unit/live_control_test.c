@@ -11,6 +11,7 @@
 
 #include "chaos/live/control.h"
 #include "chaos/live/door.h"
+#include "chaos/live/render.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
@@ -107,9 +108,12 @@ static void the_signature_then_the_host_choose_the_region(void **state)
         {"localhost", "localhost:8000", DOOR_UNKNOWN, NULL},
         {"ap-south-1", "localhost:8000", DOOR_UNKNOWN, NULL},
         {NULL, "dynamodb.ap-south-1.amazonaws.com", DOOR_UNKNOWN, NULL},
+        {"us-west-2", "localhost:8000", DOOR_WITNESS, "us-west-2"},
+        {NULL, "dynamodb.us-west-2.amazonaws.com", DOOR_WITNESS, "us-west-2"},
     };
-    struct site sites[2] = {{.name = "us-east-1"}, {.name = "eu-west-1"}};
-    struct cluster cluster = {.sites = sites, .site_count = 2};
+    struct site sites[3] = {
+        {.name = "us-east-1"}, {.name = "eu-west-1"}, {.name = "us-west-2", .witness = true}};
+    struct cluster cluster = {.sites = sites, .site_count = 3};
     for (size_t i = 0; i < array_len(cases); i++) {
         char authorization[300];
         struct http_header header = {bytes_literal("authorization"), BYTES_NONE};
@@ -131,6 +135,56 @@ static void the_signature_then_the_host_choose_the_region(void **state)
         if (cases[i].region != NULL)
             assert_string_equal(site->name, cases[i].region);
     }
+}
+
+/* ---- Strong tables, as a person reads them ---- */
+
+static json_t *group(const char *region, int partition, bool leads, int term, int applied, int last,
+                     const char *standing, bool witness)
+{
+    return json_pack("{s:s, s:s, s:i, s:n, s:b, s:i, s:i, s:i, s:i, s:s, s:b, s:i}", "table", "t",
+                     "region", region, "partition", partition, "leader", "leads", leads, "term",
+                     term, "commit", applied, "applied", applied, "last", last, "standing",
+                     standing, "witness", witness, "pending", 0);
+}
+
+static void assert_shown(json_t *groups, const char *line)
+{
+    struct buf text = {0};
+    json_t *status =
+        json_pack("{s:[], s:[], s:[], s:o}", "regions", "links", "replication", "groups", groups);
+    render_status(status, &text);
+    buf_append_u8(&text, 0);
+    const char *shown = strstr((const char *)text.at, "STRONG TABLE");
+    assert_non_null(shown);
+    if (!strstr(shown, line))
+        fail_msg("expected %s in\n%s", line, shown);
+    json_decref(status);
+    buf_deinit(&text);
+}
+
+static void leaders_and_laggards_are_named(void **state)
+{
+    (void)state;
+    json_t *groups = json_array();
+    for (int i = 0; i < 4; i++) {
+        json_array_append_new(groups, group("a", i, i < 3, 5, 10, 10, "full", false));
+        json_array_append_new(groups, group("b", i, i == 3, 5, 10, 12, "full", false));
+        json_array_append_new(groups, group("w", i, false, 5, 0, 10, "full", true));
+    }
+    assert_shown(groups, "t             a 3, b 1  a, b, w (witness)  -\n");
+
+    /* One that leads no more, and does not know; one that lags; one that rebuilds; and nobody. */
+    groups = json_array();
+    json_array_append_new(groups, group("b", 0, true, 5, 10, 11, "full", false));
+    assert_shown(groups, "t             b 1      b, 2 silent  -\n");
+    groups = json_array();
+    json_array_append_new(groups, group("a", 0, true, 5, 10, 11, "full", false));
+    json_array_append_new(groups, group("b", 0, true, 6, 17, 17, "full", false));
+    json_array_append_new(groups, group("c", 0, false, 6, 3, 3, "rebuilding", false));
+    json_array_append_new(groups, group("c", 1, false, 6, 3, 3, "full", false));
+    json_array_append_new(groups, group("c", 99999, true, 6, 3, 3, "full", false));
+    assert_shown(groups, "t             b 1, nobody 1  a, b, c  a by 7, c by 14, rebuilding\n");
 }
 
 /* ---- Merged ledgers ---- */
@@ -275,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(web_pages_are_refused),
         cmocka_unit_test(the_signature_then_the_host_choose_the_region),
+        cmocka_unit_test(leaders_and_laggards_are_named),
         cmocka_unit_test(every_loser_is_told_once),
         cmocka_unit_test(toxics_are_read_as_toxiproxy_reads_them),
         cmocka_unit_test(an_update_changes_all_or_nothing),

@@ -38,6 +38,7 @@ static const struct limit limits[] = {
     LIMIT("tables-max", core.tables_max, 1, 100000, 2500),
     LIMIT("operations-in-flight-max", core.operations_in_flight_max, 1, 1000000, 10000),
     LIMIT("persist-bytes-max", core.persist_bytes_max, MIB, 16 * GIB, 64 * MIB),
+    LIMIT("item-cache-bytes-max", core.item_cache_bytes_max, 0, 64 * GIB, 8 * MIB),
     LIMIT("call-timeout-ms", core.call_timeout_ms, 10, HOUR_MS, 2000),
     LIMIT("ledger-rows-max", core.ledger_rows_max, 1, 1000000000, 100000),
     LIMIT("clock-ahead-ms-max", core.clock_ahead_ms_max, 1, 24 * HOUR_MS, 500),

@@ -330,6 +330,8 @@ static void run_init(struct run *run, uint64_t seed, bool trace, struct sim_verd
     run->ghost = ghost_new();
     run->exact = nodes == 2 && rng_one_in(&shape, 2);
     draw_conditions(run);
+    run->cluster.config.item_cache_bytes_max =
+        rng_one_in(&shape, 3) ? 0 : rng_one_in(&shape, 2) ? 2000 : 1 << 20;
     if (trace)
         run->cluster.config.trace = run->cluster.config.replication.trace =
             (struct trace){trace_line, run, TRACE_DEBUG};

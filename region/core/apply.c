@@ -302,7 +302,7 @@ static void resolve_row(struct region *region, struct apply *apply, struct batch
     incoming.key = row_key(apply, index);
     if (held.len > 0) {
         decoded = record_decode_body(held, &stored_record);
-        check(decoded); /* lane_sound has seen it */
+        check(decoded); /* inspect_lanes has seen it */
         stored = &stored_record;
     }
     uint16_t own = region->config.region;
@@ -326,22 +326,16 @@ static void resolve_row(struct region *region, struct apply *apply, struct batch
     }
 }
 
-/* Whether all lanes are known and whole. Those that a full disk has made unknown are read again. */
-static bool lanes_ready(struct region *region, struct apply *apply)
+/* Notes whether what the lanes hold is whole. */
+static void inspect_lanes(struct apply *apply)
 {
     struct bytes body;
     struct record record;
-    apply->missing++;
     for (uint32_t i = 0; i < apply->count && !apply->broken; i++) {
-        struct lane *lane = apply->rows[i].lane;
-        if (!lane_image(lane, &body)) {
-            apply->missing++;
-            lane_wait(region, lane, &apply->waits[i]);
-        } else if (body.len > 0 && !record_decode_body(body, &record)) {
-            apply->broken = true;
-        }
+        bool known = lane_image(apply->rows[i].lane, &body);
+        check(known);
+        apply->broken = body.len > 0 && !record_decode_body(body, &record);
     }
-    return --apply->missing == 0;
 }
 
 /* The log of an origin has no gaps; a record that would leave one is not taken. */
@@ -427,8 +421,9 @@ static bool take_turn(struct region *region, struct apply *apply)
     switch (apply->kind) {
     case REPLICATOR_APPLY:
     case REPLICATOR_APPLY_SNAPSHOT:
-        if (apply->missing > 0 || !lanes_ready(region, apply))
+        if (apply->missing > 0)
             return false;
+        inspect_lanes(apply);
         if (apply->broken || !apply_rows(region, apply))
             apply_fail(region, apply);
         return true;

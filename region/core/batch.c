@@ -17,21 +17,6 @@ enum { SPARE_MAX = 64, SPARE_BYTES_MAX = 64 * 1024 };
 static const char DISK_FULL[] = "The disk of this Region is full: nothing was written. The request "
                                 "may be retried once there is space again.";
 
-/* What one body adds to a partition's counts. */
-struct weight {
-    uint64_t items, bytes, tombstones;
-};
-
-static struct weight weigh(struct bytes body)
-{
-    struct record record;
-    if (body.len == 0 || !record_decode_body(body, &record))
-        return (struct weight){0};
-    if (record_is_tombstone(&record))
-        return (struct weight){.tombstones = 1};
-    return (struct weight){.items = 1, .bytes = item_size(record.item)};
-}
-
 struct batch *batch_begin(struct region *region, struct partition *partition,
                           enum batch_owner owner, void *owner_at)
 {
@@ -76,7 +61,7 @@ static void recycle(struct region *region, struct batch *batch)
     region->spare_count++;
 }
 
-static void count(struct batch *batch, struct weight before, struct weight after)
+static void count(struct batch *batch, struct lane_weight before, struct lane_weight after)
 {
     struct partition_meta *meta = &batch->partition->meta;
     meta->items += after.items - before.items;
@@ -89,7 +74,7 @@ static void count(struct batch *batch, struct weight before, struct weight after
 void batch_row(struct region *region, struct batch *batch, struct bytes key, struct bytes old,
                struct bytes body)
 {
-    count(batch, weigh(old), weigh(body));
+    count(batch, lane_weigh(old), lane_weigh(body));
     struct bytes at = keyspace_item(&region->key_scratch,
                                     batch->partition->table->d.table.number, key);
     if (body.len > 0)
@@ -103,7 +88,9 @@ void batch_item(struct region *region, struct batch *batch, struct lane *lane, s
     struct bytes old;
     bool known = lane_image(lane, &old);
     check(known);
-    count(batch, weigh(old), weigh(body));
+    struct lane_weight after = lane_weigh(body);
+    count(batch, lane->weight, after);
+    lane->weight = after;
 
     struct bytes key =
         keyspace_item(&region->key_scratch, lane->table->d.table.number, lane_key(lane));
@@ -185,13 +172,11 @@ static void free_changes(struct region *region, struct batch *batch, bool durabl
         oldest = change->next;
         struct lane *lane = change->lane;
         list_remove(&change->in_lane);
-        if (durable) {
-            lane->known = lane->pins > 0;
-            if (lane->known) {
-                buf_reset(&lane->base);
-                buf_append(&lane->base, batch->bytes.at + change->body_at, change->body_len);
-            }
-        }
+        if (durable)
+            lane_settle(region, lane,
+                        bytes_make(batch->bytes.at + change->body_at, change->body_len));
+        else
+            lane_undo(lane);
         change->next = region->spare_changes;
         region->spare_changes = change;
         lane_release(region, lane);

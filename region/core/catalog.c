@@ -151,6 +151,7 @@ void catalog_add_grave(struct region *region, const struct description *descript
 
 void table_free(struct table_state *table)
 {
+    check(table->lanes == 0);
     list_each(link, spare, &table->parked)
     {
         free(container_of(link, struct parked, link));
@@ -280,6 +281,7 @@ static void drop(struct region *region, struct table_state *table)
     remove_name(region, table);
     list_append(&region->erasing, &table->link);
     table->d.dropped = true;
+    lanes_forget(region, table);
     table->d.table.status = TABLE_DELETING;
     if (table->d.member_count == 0)
         return;

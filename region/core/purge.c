@@ -149,11 +149,8 @@ static void remove_candidates(struct region *region, struct purge *purge)
     for (uint32_t i = 0; i < purge->count; i++) {
         struct lane *lane = purge->candidates[i].lane;
         struct bytes body;
-        /* A lane that a full disk has made unknown is left for the next time. */
-        if (!lane_image(lane, &body)) {
-            purge->broken = true;
-            continue;
-        }
+        bool known = lane_image(lane, &body);
+        check(known);
         if (!fits(&purge->rule, lane_key(lane), body))
             continue;
         if (!batch)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of items, which see what is durable and nothing else. Keys are asked for all at once and
- * executed in the order of the request, as the limits of a batch count in that order, whatever
- * order a store answers in. A range is read piece by piece until the language says that the page is
- * full. */
+/* Reads of items, which see what is durable and nothing else, from the store or a quiet lane. Keys
+ * are asked for all at once and executed in the order of the request, as the limits of a batch
+ * count in that order, whatever order a store answers in. A range is read piece by piece until the
+ * language says that the page is full. */
 
 #include "conflict/record.h"
 #include "region/core/region_internal.h"
 #include "region/core/strong.h"
+
+enum { AT_ONCE_BYTES_MAX = 4096 };
 
 const char *read_failure(enum store_outcome outcome)
 {
@@ -28,10 +30,40 @@ static bool live_item(struct bytes body, struct bytes *ret)
     return true;
 }
 
+static void execute(struct request *request, uint32_t index, struct bytes body)
+{
+    struct op *op = request->op;
+    struct bytes item;
+    if (!live_item(body, &item)) {
+        request_fail(request, API_INTERNAL, read_failure(STORE_CORRUPT));
+        return;
+    }
+    struct op_change change;
+    op_execute_key(op, index, item, &change);
+    check(change.kind == OP_CHANGE_NONE);
+}
+
+/* The one key of a request, if it need not be read. What is large, and what is much, goes by way of
+ * the store all the same: whoever performs the reads sees to it that a round of them is bounded. */
+static bool answer_at_once(struct region *region, struct request *request)
+{
+    const struct op_key *key = &request->op->keys[0];
+    struct bytes body;
+    if (request->op->key_count > 1 ||
+        !lane_durable(region, table_of(key->table), key->key, &body) ||
+        body.len > AT_ONCE_BYTES_MAX)
+        return false;
+    execute(request, 0, body);
+    request_settle(region, request);
+    return true;
+}
+
 static void begin_keys(struct region *region, struct request *request)
 {
     struct op *op = request->op;
     request->pending = op->key_count;
+    if (answer_at_once(region, request))
+        return;
     for (uint32_t i = 0; i < op->key_count; i++) {
         struct table_state *table = table_of(op->keys[i].table);
         uint64_t id;
@@ -79,19 +111,6 @@ void read_continue(struct region *region, struct request *request)
     }
     request->pending = 1;
     read_page(region, request);
-}
-
-static void execute(struct request *request, uint32_t index, struct bytes body)
-{
-    struct op *op = request->op;
-    struct bytes item;
-    if (!live_item(body, &item)) {
-        request_fail(request, API_INTERNAL, read_failure(STORE_CORRUPT));
-        return;
-    }
-    struct op_change change;
-    op_execute_key(op, index, item, &change);
-    check(change.kind == OP_CHANGE_NONE);
 }
 
 /* Executes what has come out of order, as far as nothing is missing in front of it. */

@@ -26,6 +26,7 @@ struct region *region_new(const struct region_config *config)
     list_init(&region->erasing);
     list_init(&region->graves);
     list_init(&region->batches);
+    list_init(&region->kept_lanes);
     list_init(&region->spare_batches);
     list_init(&region->requests);
     list_init(&region->calls);
@@ -68,14 +69,36 @@ static void free_lists(struct region *region)
     }
 }
 
-static void free_table_whole(struct region *region, struct table_state *table)
+/* What works on a table holds lanes, and lanes count themselves with their table. */
+static void free_work(struct region *region, struct table_state *table)
 {
     for (uint32_t i = 0; i < table->d.table.partition_count; i++) {
         apply_free_all(region, &table->partitions[i]);
         if (table->partitions[i].collect)
             purge_free(region, table->partitions[i].collect);
     }
-    table_free(table);
+}
+
+static void free_tables(struct region *region)
+{
+    for (uint32_t i = 0; i < region->table_count; i++)
+        free_work(region, region->tables[i]);
+    list_each(link, spare, &region->erasing)
+    {
+        free_work(region, container_of(link, struct table_state, link));
+    }
+    lanes_free(region);
+    for (uint32_t i = 0; i < region->table_count; i++)
+        table_free(region->tables[i]);
+    list_each(link, spare, &region->erasing)
+    {
+        table_free(container_of(link, struct table_state, link));
+    }
+    while (region->freed) {
+        struct table_state *table = region->freed;
+        region->freed = table->free_next;
+        table_free(table);
+    }
 }
 
 struct region *region_free(struct region *region)
@@ -90,25 +113,8 @@ struct region *region_free(struct region *region)
     {
         batch_drop(region, container_of(link, struct batch, link));
     }
-    for (uint32_t i = 0; i < region->table_count; i++)
-        free_table_whole(region, region->tables[i]);
-    list_each(link, spare, &region->erasing)
-    {
-        free_table_whole(region, container_of(link, struct table_state, link));
-    }
-    while (region->freed) {
-        struct table_state *table = region->freed;
-        region->freed = table->free_next;
-        table_free(table);
-    }
+    free_tables(region);
     free_lists(region);
-    struct lane *lane, *after;
-    HASH_ITER(hh, region->lanes, lane, after)
-    {
-        HASH_DEL(region->lanes, lane);
-        buf_deinit(&lane->base);
-        free(lane);
-    }
     replicator_free(region->replicator);
     arena_deinit(&region->out);
     buf_deinit(&region->key_scratch);

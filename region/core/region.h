@@ -59,6 +59,7 @@ struct region_config {
     uint32_t tables_max;               /* 2500 */
     uint32_t operations_in_flight_max; /* beyond it, requests are throttled; 10000 */
     uint64_t persist_bytes_max;        /* batches not yet durable, likewise; 64 MiB */
+    uint64_t item_cache_bytes_max;     /* of items written or looked at last; 8 MiB */
     uint64_t call_timeout_ms;          /* control calls to peers; 2000 */
     uint64_t ledger_rows_max;          /* the oldest lost writes are dropped beyond it; 100000 */
     struct replicator_config replication;

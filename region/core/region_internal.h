@@ -6,7 +6,8 @@
  *
  *   region: tables    each with partitions, each with its applies (a peer's records, in order) and
  *                     its maintenance, one purge and one trim at a time
- *           lanes     (table, key) -> what the key holds, writes in flight included
+ *           lanes     (table, key) -> what the key holds, writes in flight included; those that
+ *                     nobody needs are the cache of items
  *           batches   emitted and not yet durable, in order; each knows how to be undone
  *           reads     outstanding READ effects, by id
  *           requests  between REGION_REQUEST and REGION_REPLY
@@ -32,6 +33,9 @@ static inline unsigned lane_hash(const void *at, unsigned len)
     return hash;
 }
 #include <uthash.h>
+/* Shorter chains than uthash's: each link is a lane out of the cache. */
+#undef HASH_BKT_CAPACITY_THRESH
+#define HASH_BKT_CAPACITY_THRESH 3U
 
 #include "conflict/base/alloc.h"
 #include "conflict/base/arena.h"
@@ -79,6 +83,7 @@ struct table_state {
     struct change_op *change; /* this one */
     uint32_t users;           /* requests and reads that point here */
     uint32_t batches;         /* in flight that write its rows */
+    uint32_t lanes;           /* of its keys, kept ones too */
     bool erasing;             /* a read or a batch of it is under way */
     uint32_t erase_step;
     uint64_t erase_after_ns;
@@ -148,15 +153,23 @@ struct request {
 
 /* ---- Lanes ---- */
 
+/* What a body adds to a partition's counts. */
+struct lane_weight {
+    uint64_t items, bytes, tombstones;
+};
+
 struct lane {
     UT_hash_handle hh;
     struct table_state *table;
     struct list changes; /* struct change, oldest first: writes in flight */
     struct list waiters; /* struct wait */
+    struct list kept;    /* region.kept_lanes: not to be freed when nobody needs it */
     uint32_t pins;
     bool reading;
-    bool known;      /* base is what the store holds */
-    struct buf base; /* a record body; empty for no row */
+    bool used;                 /* since it was kept, or was given a second chance */
+    bool known;                /* base is what the store holds, writes in flight apart */
+    struct buf base;           /* a record body; empty for no row */
+    struct lane_weight weight; /* of its image */
     uint32_t key_len;
     uint8_t key[]; /* table number be32 | row key */
 };
@@ -273,7 +286,9 @@ struct region {
     bool tables_changed; /* since peers were told */
     uint64_t gossip_rounds;
 
-    struct lane *lanes; /* uthash */
+    struct lane *lanes;     /* uthash */
+    struct list kept_lanes; /* the first to go first */
+    size_t kept_bytes;
     struct list batches;
     struct list spare_batches;
     uint32_t spare_count;
@@ -375,8 +390,20 @@ void lane_wait(struct region *region, struct lane *lane, struct wait *wait);
 void lane_pin(struct lane *lane);
 void lane_unpin(struct region *region, struct lane *lane);
 void lane_rows(struct region *region, struct lane *lane, const struct region_input *in);
-/* Frees it if nobody needs it. */
+/* Freed, or kept as a cache, if nobody needs it. */
 void lane_release(struct region *region, struct lane *lane);
+/* Its oldest write has become durable: body is what the store holds now. */
+void lane_settle(struct region *region, struct lane *lane, struct bytes body);
+/* Its newest write is void. */
+void lane_undo(struct lane *lane);
+struct lane_weight lane_weigh(struct bytes body);
+/* What the store holds for a key, if that can be told without asking it. */
+bool lane_durable(struct region *region, const struct table_state *table, struct bytes key,
+                  struct bytes *ret_body);
+/* Frees the lanes of a table whose rows are about to change past them, as soon as nobody needs
+ * them. */
+void lanes_forget(struct region *region, const struct table_state *table);
+void lanes_free(struct region *region);
 
 /* batch.c */
 struct batch *batch_begin(struct region *region, struct partition *partition,

@@ -442,6 +442,7 @@ void fixture_init(struct fixture *f, uint32_t count)
         .tables_max = 50,
         .operations_in_flight_max = 1000,
         .persist_bytes_max = 1 << 20,
+        .item_cache_bytes_max = 1 << 20,
         .call_timeout_ms = 2000,
         .ledger_rows_max = 1000,
         .strong = {.heartbeat_ms = 100,

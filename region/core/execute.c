@@ -29,7 +29,8 @@ static struct bytes read_item(struct op *op, const struct expr_projection *proje
 static void execute_get(struct op *op, struct bytes item)
 {
     op->result.attributes = read_item(op, op->projection, item);
-    capacity_add(op, 0, capacity_read(item_size(item), op->consistent_read));
+    if (op->return_capacity != CAPACITY_NONE)
+        capacity_add(op, 0, capacity_read(item_size(item), op->consistent_read));
 }
 
 static void execute_batch_get(struct op *op, struct op_key *key, struct bytes item)
@@ -67,9 +68,13 @@ static void change_to(const struct op_key *key, struct bytes old, struct bytes n
     ret->item = new;
 }
 
-static void add_write_capacity(struct op *op, const struct op_key *key, size_t old, size_t new)
+static void add_write_capacity(struct op *op, const struct op_key *key, struct bytes old,
+                               struct bytes new)
 {
-    capacity_add(op, key->group, capacity_write(old > new ? old : new));
+    if (op->return_capacity == CAPACITY_NONE)
+        return; /* nobody will see it, and a size takes a walk through the item */
+    size_t old_size = item_size(old), new_size = item_size(new);
+    capacity_add(op, key->group, capacity_write(old_size > new_size ? old_size : new_size));
 }
 
 static void execute_put(struct op *op, const struct op_key *key, struct bytes old,
@@ -78,7 +83,7 @@ static void execute_put(struct op *op, const struct op_key *key, struct bytes ol
     if (!condition_holds(op, old))
         return;
     change_to(key, old, key->attributes, ret);
-    add_write_capacity(op, key, item_size(old), item_size(key->attributes));
+    add_write_capacity(op, key, old, key->attributes);
     if (op->return_values == RETURN_ALL_OLD && old.len > 0)
         op->result.attributes = bytes_copy(op->arena, old);
 }
@@ -90,7 +95,7 @@ static void execute_delete(struct op *op, const struct op_key *key, struct bytes
         return;
     if (old.len > 0)
         ret->kind = OP_CHANGE_DELETE;
-    add_write_capacity(op, key, item_size(old), 0);
+    add_write_capacity(op, key, old, BYTES_NONE);
     if (op->return_values == RETURN_ALL_OLD && old.len > 0)
         op->result.attributes = bytes_copy(op->arena, old);
 }
@@ -130,7 +135,7 @@ static void execute_update(struct op *op, const struct op_key *key, struct bytes
     if (!condition_holds(op, old))
         return;
     if (op->update && old.len == 0 && !expr_update_creates(op->update)) {
-        add_write_capacity(op, key, 0, 0);
+        add_write_capacity(op, key, BYTES_NONE, BYTES_NONE);
         return;
     }
     struct bytes new;
@@ -152,7 +157,7 @@ static void execute_update(struct op *op, const struct op_key *key, struct bytes
         new = old.len > 0 ? bytes_copy(op->arena, old) : key->attributes;
     }
     change_to(key, old, new, ret);
-    add_write_capacity(op, key, item_size(old), item_size(new));
+    add_write_capacity(op, key, old, new);
     return_updated(op, old, new);
 }
 

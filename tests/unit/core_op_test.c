@@ -73,6 +73,7 @@ static struct op *make_op(struct arena *arena, enum op_kind kind)
     struct op *op = arena_new(arena, struct op);
     op->kind = kind;
     op->arena = arena;
+    op->return_capacity = CAPACITY_TOTAL;
     op->table_name = bytes_literal("t");
     op->scan_forward = true;
     return op;

@@ -12,9 +12,9 @@
 #include "conflict/base/bytes.h"
 
 enum {
-    JSON_SCAN_BYTES_MIN = 64 * 1024, /* a shorter text cannot grow enough to matter */
-    JSON_WEIGHT_MAX = 1000 * 1000,   /* a scalar weighs 1, a list or map 4 */
-    JSON_DEPTH_MAX = 512             /* the parser recurses */
+    JSON_SMALL_BYTES_MAX = 64 * 1024, /* cannot grow enough to matter, and has no bounds */
+    JSON_WEIGHT_MAX = 1000 * 1000,    /* a scalar weighs 1, a list or map 4 */
+    JSON_DEPTH_MAX = 512              /* the parser recurses */
 };
 
 /* NULL when it is not JSON, not UTF-8, names a member twice or is out of bounds. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DynamoDB JSON of an item: refused, or encoded into a canonical item that is written as JSON which
- * reads back to the same bytes. */
+/* JSON, and DynamoDB JSON of an item: read as by the parser alone; refused, or encoded into a
+ * canonical item that is written as JSON which reads back to the same bytes. */
 
 #include <stdint.h>
 
@@ -11,6 +11,15 @@
 #include "region/core/item_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void compare_with_parser(struct bytes text)
+{
+    json_t *ours cleanup(json_release) = json_read(text);
+    json_t *plain cleanup(json_release) =
+        json_loadb((const char *)text.at, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    /* What is too much for ours may be JSON; nothing else may differ. */
+    check(ours ? json_equal(ours, plain) : !plain || text.len > JSON_SMALL_BYTES_MAX);
+}
 
 /* As PutItem takes it: types first, then content. */
 static bool read_item(struct arena *arena, struct bytes text, struct bytes *ret)
@@ -31,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_append_text(&body, "{\"Item\":");
     buf_append(&body, data, size);
     buf_append_text(&body, "}");
+    compare_with_parser(buf_view(&body));
     struct bytes item, again;
     if (read_item(&arena, buf_view(&body), &item)) {
         check(item_check(item));

@@ -5,6 +5,10 @@
  * tried. What was reached once, as a set of operations done and the item's value, is not tried
  * again: it is remembered by 128 bits of hash, so that a wrong match is out of the question.
  *
+ * A read that sees the value as it is, and may come next, may as well come now: an order in which
+ * it comes later is as good with it moved here. So it is taken without an alternative, and the
+ * search branches over changes only.
+ *
  * Two facts narrow a violation. A history cut off at a time, with what had not returned made
  * unknown, is linearizable if the whole is; so the first fatal return is found by bisection. And
  * one that begins at a time, from any value, is linearizable if the whole is, when of the
@@ -31,7 +35,7 @@ struct mark { /* of a set of operations and a value */
 
 struct memory {
     struct mark *at; /* open addressing; a zero mark is a free place */
-    size_t cap, count;
+    size_t cap, count, cap_max;
 };
 
 struct event {
@@ -43,6 +47,7 @@ struct event {
 
 struct taken {
     uint32_t op;
+    bool forced; /* there is no alternative to it */
     struct value before;
 };
 
@@ -89,19 +94,25 @@ static bool apply(const struct linear_op *op, const struct value *from, struct v
             holds = op->ok;
         if (holds)
             *ret = (struct value){.present = true, .number = op->argument};
-        return unknown(op) || holds == op->ok;
+        return unknown(op) ? holds : holds == op->ok; /* without effect it need not be taken */
     }
     case LINEAR_ADD:
         if (from->any && !op->observed)
             return true;
-        int64_t sum = from->any ? op->value : (from->present ? from->number : 0) + op->argument;
+        uint64_t base = from->present ? (uint64_t)from->number : 0; /* wraps, as hostile sums may */
+        int64_t sum = from->any ? op->value : (int64_t)(base + (uint64_t)op->argument);
         *ret = (struct value){.present = true, .number = sum};
         return !op->observed || sum == op->value;
     case LINEAR_DELETE:
         *ret = (struct value){0};
-        return true;
+        return !op->observed || same(from, op->expected_present, op->expected);
     }
     unreachable();
+}
+
+static bool only_reads(const struct linear_op *op)
+{
+    return op->kind == LINEAR_READ || (op->kind == LINEAR_IF && !op->ok && !unknown(op));
 }
 
 /* ---- Memory of what was reached ---- */
@@ -127,13 +138,18 @@ static bool memory_add(struct memory *memory, struct mark mark);
 
 static void memory_grow(struct memory *memory)
 {
-    struct memory larger = {.cap = memory->cap ? memory->cap * 2 : 256};
+    struct memory larger = {.cap = memory->cap ? memory->cap * 2 : 256, .cap_max = memory->cap_max};
     larger.at = xcalloc(larger.cap, sizeof(*larger.at));
     for (size_t i = 0; i < memory->cap; i++)
         if (memory->at[i].a)
             memory_add(&larger, memory->at[i]);
     free(memory->at);
     *memory = larger;
+}
+
+static bool memory_full(const struct memory *memory)
+{
+    return 2 * memory->count >= memory->cap && memory->cap >= memory->cap_max;
 }
 
 /* False if it was there. */
@@ -180,9 +196,9 @@ static void toggle(struct search *search, uint32_t op)
     search->done.b ^= search->marks[op].b;
 }
 
-static void take(struct search *search, uint32_t op, const struct value *before)
+static void take(struct search *search, uint32_t op, bool forced, const struct value *before)
 {
-    search->stack[search->depth++] = (struct taken){op, *before};
+    search->stack[search->depth++] = (struct taken){op, forced, *before};
     unlink_event(search, search->call_of[op]);
     if (search->return_of[op])
         unlink_event(search, search->return_of[op]);
@@ -190,22 +206,49 @@ static void take(struct search *search, uint32_t op, const struct value *before)
     toggle(search, op);
 }
 
-/* Puts the last one back, and returns its call. */
+/* Puts back the last one that has an alternative, and returns its call; 0 if there is none. */
 static uint32_t put_back(struct search *search, struct value *ret_value)
 {
-    struct taken taken = search->stack[--search->depth];
-    if (search->return_of[taken.op])
-        relink_event(search, search->return_of[taken.op]);
-    relink_event(search, search->call_of[taken.op]);
-    search->left += !unknown(&search->ops[taken.op]);
-    toggle(search, taken.op);
-    *ret_value = taken.before;
-    return search->call_of[taken.op];
+    while (search->depth) {
+        struct taken taken = search->stack[--search->depth];
+        if (search->return_of[taken.op])
+            relink_event(search, search->return_of[taken.op]);
+        relink_event(search, search->call_of[taken.op]);
+        search->left += !unknown(&search->ops[taken.op]);
+        toggle(search, taken.op);
+        *ret_value = taken.before;
+        if (!taken.forced)
+            return search->call_of[taken.op];
+    }
+    return 0;
 }
 
-static void search_init(struct search *search, const struct linear_op *ops, uint32_t count)
+/* Takes all reads that may come next and see the value as it is. */
+static void take_reads(struct search *search, const struct value *value)
+{
+    uint32_t at = search->events[0].next;
+    while (at && search->events[at].call) {
+        uint32_t op = search->events[at].op;
+        struct value after;
+        bool forced =
+            !value->any && only_reads(&search->ops[op]) && apply(&search->ops[op], value, &after);
+        if (forced)
+            take(search, op, true, value);
+        at = forced ? search->events[0].next : search->events[at].next;
+    }
+}
+
+static void search_init(struct search *search, const struct linear_op *ops, uint32_t count,
+                        size_t memory_max)
 {
     *search = (struct search){.ops = ops, .count = count};
+    size_t each = 2 * sizeof(struct event) + 2 * sizeof(uint32_t) + sizeof(struct mark) +
+                  sizeof(struct taken);
+    size_t left = memory_max / each > count ? memory_max - each * count : 0;
+    /* A memory that doubles is there one and a half times, so it may reach a third of what is left
+     * at a power of two above. */
+    while (search->memory.cap_max * 3 * sizeof(struct mark) <= left)
+        search->memory.cap_max = search->memory.cap_max ? search->memory.cap_max * 2 : 256;
     search->events = xcalloc(2 * (size_t)count + 1, sizeof(*search->events));
     search->call_of = xcalloc(count, sizeof(uint32_t));
     search->return_of = xcalloc(count, sizeof(uint32_t));
@@ -243,39 +286,47 @@ static void search_deinit(struct search *search)
     free(search->memory.at);
 }
 
+/* Takes the operation whose call is at `at` if it may come next and leads somewhere new. */
+static bool try_take(struct search *search, uint32_t at, struct value *value)
+{
+    uint32_t op = search->events[at].op;
+    struct value after;
+    if (!apply(&search->ops[op], value, &after))
+        return false;
+    toggle(search, op);
+    bool fresh = memory_add(&search->memory, mark_of(search, &after));
+    toggle(search, op);
+    if (!fresh)
+        return false;
+    take(search, op, false, value);
+    *value = after;
+    take_reads(search, value);
+    return true;
+}
+
 static enum linear_verdict run(const struct linear_op *ops, uint32_t count, struct value value,
-                               uint64_t *steps_left)
+                               size_t memory_max, uint64_t *steps_left)
 {
     struct search search;
-    search_init(&search, ops, count);
+    search_init(&search, ops, count, memory_max);
     enum linear_verdict verdict = LINEAR_OK;
+    take_reads(&search, &value);
     uint32_t at = search.events[0].next;
     while (search.left) {
-        if (*steps_left == 0) {
+        if (*steps_left == 0 || memory_full(&search.memory)) {
             verdict = LINEAR_UNKNOWN;
             break;
         }
         --*steps_left;
         if (at && search.events[at].call) {
-            uint32_t op = search.events[at].op;
-            struct value after;
-            if (apply(&ops[op], &value, &after)) {
-                toggle(&search, op);
-                bool fresh = memory_add(&search.memory, mark_of(&search, &after));
-                toggle(&search, op);
-                if (fresh) {
-                    take(&search, op, &value);
-                    value = after;
-                    at = search.events[0].next;
-                    continue;
-                }
+            at = try_take(&search, at, &value) ? search.events[0].next : search.events[at].next;
+        } else {
+            at = put_back(&search, &value);
+            if (!at) {
+                verdict = LINEAR_VIOLATED;
+                break;
             }
             at = search.events[at].next;
-        } else if (search.depth == 0) {
-            verdict = LINEAR_VIOLATED;
-            break;
-        } else {
-            at = search.events[put_back(&search, &value)].next;
         }
     }
     search_deinit(&search);
@@ -285,7 +336,8 @@ static enum linear_verdict run(const struct linear_op *ops, uint32_t count, stru
 /* ---- Windows ---- */
 
 static enum linear_verdict run_window(const struct linear_op *ops, uint32_t count,
-                                      struct linear_window window, uint64_t steps_max)
+                                      struct linear_window window, size_t memory_max,
+                                      uint64_t *steps_left)
 {
     struct linear_op *kept = xcalloc(count, sizeof(*kept));
     uint32_t kept_count = 0;
@@ -300,9 +352,8 @@ static enum linear_verdict run_window(const struct linear_op *ops, uint32_t coun
         }
         kept[kept_count++] = op;
     }
-    uint64_t steps = steps_max;
     enum linear_verdict verdict =
-        run(kept, kept_count, (struct value){.any = window.from > 0}, &steps);
+        run(kept, kept_count, (struct value){.any = window.from > 0}, memory_max, steps_left);
     free(kept);
     return verdict;
 }
@@ -313,8 +364,11 @@ static int time_order(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static struct linear_window narrow(const struct linear_op *ops, uint32_t count, uint64_t steps_max)
+static struct linear_window narrow(const struct linear_op *ops, uint32_t count,
+                                   const struct linear_budget *budget)
 {
+    uint64_t steps = budget->steps_max;
+    size_t memory_max = budget->memory_max;
     uint64_t *times = xcalloc(2 * (size_t)count, sizeof(*times));
     uint32_t time_count = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -328,7 +382,7 @@ static struct linear_window narrow(const struct linear_op *ops, uint32_t count, 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         window.to = times[middle];
-        if (run_window(ops, count, window, steps_max) == LINEAR_VIOLATED)
+        if (run_window(ops, count, window, memory_max, &steps) == LINEAR_VIOLATED)
             high = middle;
         else
             low = middle + 1;
@@ -339,13 +393,13 @@ static struct linear_window narrow(const struct linear_op *ops, uint32_t count, 
     while (low < end) { /* the window from times[low] on, or from the start, is violated */
         uint32_t middle = low + (end - low + 1) / 2;
         window.from = times[middle];
-        if (run_window(ops, count, window, steps_max) == LINEAR_VIOLATED)
+        if (run_window(ops, count, window, memory_max, &steps) == LINEAR_VIOLATED)
             low = middle;
         else
             end = middle - 1;
     }
     window.from = times[low];
-    if (run_window(ops, count, window, steps_max) != LINEAR_VIOLATED)
+    if (run_window(ops, count, window, memory_max, &steps) != LINEAR_VIOLATED)
         window.from = 0;
     free(times);
     return window;
@@ -357,17 +411,25 @@ static int call_order(const void *a, const void *b)
     return x->call < y->call ? -1 : x->call > y->call;
 }
 
-enum linear_verdict linear_check(struct linear_op *ops, uint32_t count, uint64_t steps_max,
-                                 struct linear_window *ret)
+enum linear_verdict linear_check_within(struct linear_op *ops, uint32_t count,
+                                        const struct linear_budget *budget,
+                                        struct linear_window *ret)
 {
     if (count == 0)
         return LINEAR_OK;
     qsort(ops, count, sizeof(*ops), call_order);
-    uint64_t steps = steps_max;
-    enum linear_verdict verdict = run(ops, count, (struct value){0}, &steps);
+    uint64_t steps = budget->steps_max;
+    enum linear_verdict verdict = run(ops, count, (struct value){0}, budget->memory_max, &steps);
     if (verdict == LINEAR_VIOLATED)
-        *ret = narrow(ops, count, steps_max);
+        *ret = narrow(ops, count, budget);
     return verdict;
+}
+
+enum linear_verdict linear_check(struct linear_op *ops, uint32_t count, uint64_t steps_max,
+                                 struct linear_window *ret)
+{
+    struct linear_budget budget = {.steps_max = steps_max, .memory_max = SIZE_MAX / 4};
+    return linear_check_within(ops, count, &budget, ret);
 }
 
 static void print_value(bool present, int64_t value, struct buf *to)

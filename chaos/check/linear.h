@@ -11,16 +11,17 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "conflict/base/bytes.h"
 
 enum linear_kind {
-    LINEAR_READ, /* value, present: what was read */
-    LINEAR_PUT,  /* argument */
-    LINEAR_IF,   /* argument, if the item is expected/expected_present; ok tells whether it was */
-    LINEAR_ADD,  /* argument; an absent item counts as 0. value: the sum, if `observed` */
-    LINEAR_DELETE
+    LINEAR_READ,  /* value, present: what was read */
+    LINEAR_PUT,   /* argument */
+    LINEAR_IF,    /* argument, if the item is expected/expected_present; ok tells whether it was */
+    LINEAR_ADD,   /* argument; an absent item counts as 0. value: the sum, if `observed` */
+    LINEAR_DELETE /* if `observed`, what it removed is expected/expected_present */
 };
 
 struct linear_op {
@@ -37,9 +38,18 @@ struct linear_window { /* of time: operations that return from `from` on, called
 
 enum linear_verdict { LINEAR_OK, LINEAR_VIOLATED, LINEAR_UNKNOWN };
 
-/* The item is absent at first. Orders ops by call. steps_max bounds the search; beyond it the
- * verdict is UNKNOWN. When VIOLATED, *ret is the smallest window that is not linearizable from any
- * value that the item could have had before it. */
+struct linear_budget {
+    uint64_t steps_max; /* of the search, and as many again to narrow a violation */
+    size_t memory_max;  /* bytes that the search may hold at any time */
+};
+
+/* The item is absent at first. Orders ops by call. Beyond the budget the verdict is UNKNOWN. When
+ * VIOLATED, *ret is the smallest window that is not linearizable from any value that the item could
+ * have had before it. */
+enum linear_verdict linear_check_within(struct linear_op *ops, uint32_t count,
+                                        const struct linear_budget *budget,
+                                        struct linear_window *ret);
+/* The same, with any amount of memory. */
 enum linear_verdict linear_check(struct linear_op *ops, uint32_t count, uint64_t steps_max,
                                  struct linear_window *ret);
 /* The operations that are under way in the window, one a line. */

@@ -33,8 +33,9 @@ static bool twin_apply(const struct linear_op *op, bool *present, int64_t *value
         *value = (*present ? *value : 0) + op->argument, *present = true;
         return !op->observed || *value == op->value;
     case LINEAR_DELETE:
+        holds = *present == op->expected_present && (!*present || *value == op->expected);
         *present = false;
-        return true;
+        return !op->observed || holds;
     }
     return false;
 }
@@ -144,6 +145,19 @@ static void test_window(void **state)
     assert_int_equal(linear_check(ops, 200, STEPS, &window), LINEAR_OK);
 }
 
+/* Two reads that no one value explains, whatever was before them. */
+static void test_window_of_reads(void **state)
+{
+    (void)state;
+    struct linear_op ops[] = {op(LINEAR_PUT, 1, 2, 5), op(LINEAR_PUT, 3, 4, 4),
+                              op(LINEAR_READ, 5, 6, 4), op(LINEAR_READ, 7, 8, 5),
+                              op(LINEAR_READ, 9, 10, 5)};
+    struct linear_window window;
+    assert_int_equal(linear_check(ops, 5, STEPS, &window), LINEAR_VIOLATED);
+    assert_in_range(window.from, 5, 6);
+    assert_in_range(window.to, 7, 8);
+}
+
 /* Twenty writes at once and a read of what none of them wrote: every subset is a state. */
 static void test_bound(void **state)
 {
@@ -156,9 +170,80 @@ static void test_bound(void **state)
     assert_int_equal(linear_check(ops, 21, 1000, &window), LINEAR_UNKNOWN);
 }
 
+/* Ten clients on one item, with a right history of conditional writes over few values. */
+static uint32_t draw_cas(struct linear_op *ops, uint32_t count, uint64_t seed)
+{
+    struct rng rng;
+    rng_init(&rng, seed);
+    bool present = false;
+    int64_t value = 0;
+    uint64_t ends[10] = {0};
+    for (uint32_t i = 0; i < count; i++) { /* i is also when it happens: times are around it */
+        uint32_t client = 0;
+        for (uint32_t j = 1; j < 10; j++)
+            client = ends[j] < ends[client] ? j : client;
+        uint64_t moment = 1000 * ((uint64_t)i + 20);
+        uint64_t call = moment - rng_below(&rng, 8000), ret = moment + rng_below(&rng, 8000) + 1;
+        call = call > ends[client] ? call : ends[client] + 1;
+        if (call > moment)
+            call = moment;
+        ends[client] = ret;
+        struct linear_op *op = &ops[i];
+        *op = (struct linear_op){.call = 4 * call + 1, .ret = 4 * ret + 3, .name = i};
+        op->kind = rng_one_in(&rng, 3) ? LINEAR_READ : rng_one_in(&rng, 3) ? LINEAR_PUT : LINEAR_IF;
+        op->argument = (int64_t)rng_below(&rng, 5);
+        op->expected = (int64_t)rng_below(&rng, 5);
+        op->expected_present = true;
+        op->present = present;
+        op->value = value;
+        op->ok = present && value == op->expected;
+        if (op->kind == LINEAR_PUT || (op->kind == LINEAR_IF && op->ok))
+            present = true, value = op->argument;
+    }
+    return count;
+}
+
+static void test_two_thousand(void **state)
+{
+    (void)state;
+    enum { COUNT = 2000 };
+    static struct linear_op ops[COUNT];
+    struct linear_budget budget = {.steps_max = 5000000, .memory_max = 256u << 20};
+    struct linear_window window;
+    for (uint64_t seed = 1; seed < 5; seed++) {
+        draw_cas(ops, COUNT, seed);
+        assert_int_equal(linear_check_within(ops, COUNT, &budget, &window), LINEAR_OK);
+    }
+    ops[1500].kind = LINEAR_READ;
+    ops[1500].present = true;
+    ops[1500].value = 77;
+    assert_int_equal(linear_check_within(ops, COUNT, &budget, &window), LINEAR_VIOLATED);
+    assert_true(window.from <= ops[1500].ret && window.to >= ops[1500].call);
+}
+
+/* The budget of memory holds, and what was asked is not answered. */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct linear_op ops[21];
+    for (uint32_t i = 0; i < 20; i++)
+        ops[i] = op(LINEAR_ADD, i + 1, 100 + i, 1 << i);
+    ops[20] = op(LINEAR_READ, 50, 90, -1);
+    struct linear_window window;
+    struct linear_budget budget = {.steps_max = UINT64_MAX, .memory_max = 1 << 20};
+    assert_int_equal(linear_check_within(ops, 21, &budget, &window), LINEAR_UNKNOWN);
+    budget.memory_max = 0;
+    assert_int_equal(linear_check_within(ops, 21, &budget, &window), LINEAR_UNKNOWN);
+    ops[16] = ops[20];
+    budget = (struct linear_budget){.steps_max = 50000000, .memory_max = 64u << 20};
+    assert_int_equal(linear_check_within(ops, 17, &budget, &window), LINEAR_VIOLATED);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_all_orders),
-                                       cmocka_unit_test(test_window), cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_all_orders), cmocka_unit_test(test_window),
+        cmocka_unit_test(test_window_of_reads),    cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_two_thousand),       cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECK_RPO_H
+#define CHECK_RPO_H
+
+/* RPO: what a fault lost, read off the history alone. A write is lost if it was acknowledged and
+ * the item's last value (of its `final` READs and SCANs) neither is it nor descends from it. Why:
+ *
+ *  - unreplicated: the region that died acknowledged it before the fault, and no other had it: none
+ *    showed it or what was built upon it, and no other's ledger names either;
+ *  - lww: a concurrent write prevailed;
+ *  - other: neither, which is always a bug.
+ *
+ * So a whole run of writes is lost when the last of them is, where chain.h counts one lost update.
+ * INFO writes are told apart and never lost. Sums (ADD) name no writer: see counter.h. */
+
+#include <stdbool.h>
+
+#include "chaos/check/history.h"
+#include "chaos/check/ledgers.h"
+#include "chaos/check/verdict.h"
+
+#define RPO_NEVER UINT64_MAX
+
+enum rpo_class { RPO_UNREPLICATED, RPO_LWW, RPO_OTHER };
+
+struct rpo_loss {
+    uint32_t op;
+    enum rpo_class class;
+};
+
+struct rpo_losses { /* by return_ns */
+    struct rpo_loss *at;
+    uint32_t count, cap;
+};
+void rpo_losses_deinit(struct rpo_losses *losses);
+
+struct rpo_options {
+    uint64_t fault_ns;     /* when the region was lost; RPO_NEVER: none was */
+    uint64_t dead_regions; /* bits: those that the fault took */
+    /* The ledgers of all that are alive. Without them, what another region had and lost before it
+     * showed it to anyone counts as unreplicated. */
+    const struct ledgers_row *rows;
+    uint32_t row_count;
+    bool strong; /* every class must be empty; else only `other` */
+};
+
+/* Figures: acked, info, rpo_count, rpo_ns, rpo_bytes (of the unreplicated), lost_lww, lost_other,
+ * unjudged (acked, on items that no final look shows). WRONG if one is lost that must not be;
+ * UNKNOWN if some are unjudged. ret_losses may be NULL. */
+void check_rpo(const struct history *history, const struct rpo_options *options,
+               struct rpo_losses *ret_losses, struct verdict *ret);
+
+#endif

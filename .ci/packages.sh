@@ -6,7 +6,7 @@
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libnghttp2-dev libhttp-parser-dev
     libprotobuf-c-dev protobuf-c-compiler libleveldb-dev libssl-dev libjansson-dev libcyaml-dev libyaml-dev
     zlib1g-dev uthash-dev libxxhash-dev)
-check_packages=(libcmocka-dev clang clang-format clang-tidy libclang-rt-14-dev binutils python3
+check_packages=(libcmocka-dev spin clang clang-format clang-tidy libclang-rt-14-dev binutils python3
     python3-boto3 python3-grpcio protobuf-compiler python3-protobuf awscli curl ca-certificates git procps)
 bench_packages=(wrk nghttp2-client nginx-light python3 util-linux)
 

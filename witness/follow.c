@@ -6,7 +6,8 @@
  * checked in this term; (2) it is durable here; (3) the leader has said, in this term, that it is
  * durable there; (4) it is of this term. Then two members hold it for good, and the Region that
  * proposed it answers its client half a round trip before the leader knows. README.md has the
- * proof; dropping any of the four loses acknowledged writes. */
+ * proof. Without (2), (3) or (4) acknowledged writes are lost; (1) follows from (4), as only this
+ * term's leader makes entries of it, and keeps the claim from resting on that alone. */
 
 #include "witness/consensus_internal.h"
 

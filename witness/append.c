@@ -182,7 +182,9 @@ static void flush_peer(struct consensus *c, uint8_t to)
         bool beat = peer->beat;
         if (beat)
             send_append(c, to, c->log.base_index, 0);
-        if (beat || !peer->snapshot.id)
+        if (beat)
+            peer->snapshot_failed = false;
+        if (beat || (!peer->snapshot.id && !peer->snapshot_failed))
             consensus_snapshot_send(c, to);
         return;
     }

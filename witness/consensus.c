@@ -360,6 +360,12 @@ static void take(struct consensus *c, const struct consensus_input *in)
     case CONSENSUS_PEER_DOWN:
         consensus_wake(c);
         break;
+    case CONSENSUS_TRANSFER:
+        check(in->peer < CONSENSUS_MEMBERS);
+        consensus_wake(c);
+        if (consensus_leader_serving(c))
+            consensus_transfer_begin(c, in->peer);
+        break;
     case CONSENSUS_TIMEOUT:
         break;
     }

@@ -61,6 +61,7 @@ struct peer {
     bool probing;      /* where its log parts from ours is not known: no entries are sent */
     bool beat;         /* an Append is due, with entries or without */
     bool full;
+    bool snapshot_failed; /* the owner could give no piece: not before the next heartbeat */
     bool quiesced;
     uint64_t told;         /* greatest of our commit and durable mark that it was sent */
     uint64_t heard_ns;     /* its last answer, if it is FULL */

@@ -107,7 +107,8 @@ void consensus_on_snapshot_piece(struct consensus *c, const struct consensus_inp
         snapshot->index = in->index;
         snapshot->term = consensus_log_term(&c->log, in->index);
     } else if (!usable && (in->failed || snapshot->index != in->index || snapshot->index == 0)) {
-        consensus_snapshot_close(c, to); /* begins anew with the next heartbeat */
+        consensus_snapshot_close(c, to);
+        c->peers[to].snapshot_failed = in->failed; /* else it begins anew at once */
         return;
     }
     snapshot->reading = false;

@@ -27,7 +27,7 @@ bool consensus_full(const struct consensus *c)
 
 bool consensus_room_for(const struct consensus *c, uint64_t bytes)
 {
-    return held(c) == 0 || held(c) + bytes <= 3 * c->config.log_bytes_max;
+    return bytes == 0 || held(c) == 0 || held(c) + bytes <= 3 * c->config.log_bytes_max;
 }
 
 void consensus_trim(struct consensus *c)

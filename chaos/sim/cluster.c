@@ -67,6 +67,11 @@ static void effect_note(struct sim *sim, uint32_t index, const struct region_eff
     sim_note(sim, effect->bytes.at, effect->bytes.len);
 }
 
+struct closing {
+    uint32_t other;
+    enum region_channel channel;
+};
+
 /* Effects that would step a core, this one or another, wait until this step's output has been used
  * up. */
 void sim_node_step(struct sim_cluster *cluster, uint32_t index, struct region_input *in)
@@ -76,7 +81,7 @@ void sim_node_step(struct sim_cluster *cluster, uint32_t index, struct region_in
     in->wall_ms = sim_cluster_wall_ms(cluster, index);
     struct region_output out;
     region_step(node->core, in, &out);
-    uint32_t closing[2 * SIM_NODES_MAX];
+    struct closing closing[4 * SIM_NODES_MAX];
     uint32_t closing_count = 0;
     bool became_ready = false;
     for (uint32_t i = 0; i < out.count; i++) {
@@ -98,7 +103,7 @@ void sim_node_step(struct sim_cluster *cluster, uint32_t index, struct region_in
         case REGION_CLOSE:
             check(closing_count < array_len(closing));
             closing[closing_count++] =
-                sim_node_find(cluster, effect->peer) * 2 + (effect->channel == CHANNEL_OUTBOUND);
+                (struct closing){sim_node_find(cluster, effect->peer), effect->channel};
             break;
         case REGION_CALL_PEER:
             sim_call_send(cluster, index, effect);
@@ -116,11 +121,12 @@ void sim_node_step(struct sim_cluster *cluster, uint32_t index, struct region_in
     timer_set(cluster, index);
     sim_sync_begin(cluster, index);
     for (uint32_t i = 0; i < closing_count; i++) {
-        uint32_t other = closing[i] / 2;
-        if (closing[i] % 2)
-            sim_stream_end(cluster, index, other);
+        uint32_t other = closing[i].other;
+        bool groups = sim_channel_groups(closing[i].channel);
+        if (sim_channel_forward(closing[i].channel))
+            sim_stream_end(cluster, index, other, groups);
         else
-            sim_stream_end(cluster, other, index);
+            sim_stream_end(cluster, other, index, groups);
     }
 }
 
@@ -159,6 +165,7 @@ void sim_cluster_start(struct sim_cluster *cluster, uint32_t index)
     check(!node->core);
     struct region_config config = cluster->config;
     config.region = node->region;
+    config.witness_only = node->witness_only;
     config.peer_count = 0;
     for (uint32_t i = 0; i < cluster->node_count; i++)
         if (i != index)
@@ -176,8 +183,10 @@ void sim_cluster_start(struct sim_cluster *cluster, uint32_t index)
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         if (i == index)
             continue;
-        sim_connect_later(cluster, index, i);
-        sim_connect_later(cluster, i, index);
+        for (int groups = 0; groups <= (int)cluster->conditions.groups; groups++) {
+            sim_connect_later(cluster, index, i, groups);
+            sim_connect_later(cluster, i, index, groups);
+        }
     }
 }
 
@@ -188,6 +197,7 @@ void sim_cluster_crash(struct sim_cluster *cluster, uint32_t index)
     node->core = region_free(node->core);
     node->ready = false;
     node->syncing = false;
+    node->resume_ns = 0;
     uint32_t kept =
         node->disk_full ? 0 : (uint32_t)rng_between(&cluster->sim.rng, 0, node->queue_len);
     sim_queue_apply(cluster, index, kept);
@@ -197,9 +207,24 @@ void sim_cluster_crash(struct sim_cluster *cluster, uint32_t index)
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         if (i == index)
             continue;
-        sim_stream_end(cluster, index, i);
-        sim_stream_end(cluster, i, index);
+        for (int groups = 0; groups < 2; groups++) {
+            sim_stream_end(cluster, index, i, groups);
+            sim_stream_end(cluster, i, index, groups);
+        }
     }
+}
+
+void sim_cluster_lose_disk(struct sim_cluster *cluster, uint32_t index)
+{
+    struct sim_node *node = &cluster->nodes[index];
+    check(!node->core && node->queue_len == 0);
+    node->store->ops->free(node->store);
+    node->store = store_mem_new();
+}
+
+bool sim_cluster_paused(const struct sim_cluster *cluster, uint32_t index)
+{
+    return cluster->nodes[index].resume_ns > cluster->sim.now_ns;
 }
 
 void sim_cluster_request(struct sim_cluster *cluster, uint32_t node, uint64_t token, struct op *op)
@@ -210,12 +235,17 @@ void sim_cluster_request(struct sim_cluster *cluster, uint32_t node, uint64_t to
 
 static void event_run(struct sim_cluster *cluster, const struct sim_event *event)
 {
+    /* What happens to a process that stands still, happens to it when it goes on, in order. */
+    if (event->kind < SIM_USER && sim_cluster_paused(cluster, event->node)) {
+        sim_schedule(&cluster->sim, cluster->nodes[event->node].resume_ns, event);
+        return;
+    }
     switch (event->kind) {
     case EVENT_FRAME:
         sim_message_arrive(cluster, event);
         break;
     case EVENT_CONNECT:
-        sim_stream_connect(cluster, event->node, event->other);
+        sim_stream_connect(cluster, event);
         break;
     case EVENT_SYNCED:
         sim_sync_end(cluster, event);

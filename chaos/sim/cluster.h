@@ -24,6 +24,8 @@ struct sim_conditions {
     uint64_t sync_ns_min, sync_ns_max; /* of a batch group */
     uint64_t read_ns_max;              /* 0: reads are answered in the same instant */
     uint64_t reconnect_ns;             /* from a stream's end to the next attempt */
+    bool groups;                       /* streams for the strong groups are opened, too */
+    bool silent_cuts; /* those are not told of a cut: what is sent is lost, and they end with it */
 };
 
 struct sim_persist { /* a batch that was handed to the disk and is not known to be durable */
@@ -45,6 +47,9 @@ struct sim_node {
     uint64_t generation; /* counts starts: events of an earlier life are void */
     bool ready;
     bool disk_full;
+    bool witness_only;  /* for its whole life */
+    uint64_t resume_ns; /* it stands still until then */
+    uint64_t sync_slow; /* times; 0: not */
     bool syncing;
     uint32_t syncing_count; /* of the queue's front, in the group on its way */
     struct sim_persist *queue;
@@ -72,6 +77,8 @@ struct sim_cluster {
     uint32_t node_count;
     struct sim_node nodes[SIM_NODES_MAX];
     struct sim_stream streams[SIM_NODES_MAX][SIM_NODES_MAX];
+    /* Those of the strong groups. Cuts and delays are of the link: in `streams`. */
+    struct sim_stream group_streams[SIM_NODES_MAX][SIM_NODES_MAX];
     /* An operation has its result; it is the caller's again. Called within a step: schedule, don't
      * step. */
     void (*replied)(void *context, uint32_t node, uint64_t token, struct op *op);
@@ -93,7 +100,10 @@ void sim_cluster_start(struct sim_cluster *cluster, uint32_t node);
 /* A random part of what was not synced, from the front, is kept all the same; the rest is lost.
  * Operations under way never reply. */
 void sim_cluster_crash(struct sim_cluster *cluster, uint32_t node);
-/* From `from` to `to`, one way: the stream that `from` opened. */
+/* An empty disk in the place of a dead node's. */
+void sim_cluster_lose_disk(struct sim_cluster *cluster, uint32_t node);
+bool sim_cluster_paused(const struct sim_cluster *cluster, uint32_t node);
+/* From `from` to `to`, one way: the streams that `from` opened. */
 void sim_cluster_cut(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool cut);
 void sim_cluster_request(struct sim_cluster *cluster, uint32_t node, uint64_t token, struct op *op);
 /* Runs until the time, or until stop() says so after an event. */

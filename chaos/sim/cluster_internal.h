@@ -9,7 +9,7 @@
 
 enum {
     EVENT_FRAME,   /* node, other, id = channel as the receiver sees it, generation of the stream */
-    EVENT_CONNECT, /* node opens its stream to other */
+    EVENT_CONNECT, /* node opens its stream to other; id: 1 for that of the groups */
     EVENT_SYNCED,  /* node; generation */
     EVENT_READ,    /* node; id; generation */
     EVENT_TIMER,   /* node; generation */
@@ -25,9 +25,23 @@ uint64_t sim_draw_between(struct sim_cluster *cluster, uint64_t low, uint64_t hi
 bool sim_draw(struct sim_cluster *cluster, uint64_t one_in);
 
 /* sim_net.c */
-void sim_connect_later(struct sim_cluster *cluster, uint32_t from, uint32_t to);
-void sim_stream_end(struct sim_cluster *cluster, uint32_t from, uint32_t to);
-void sim_stream_connect(struct sim_cluster *cluster, uint32_t from, uint32_t to);
+void sim_connect_later(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool groups);
+void sim_stream_end(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool groups);
+void sim_stream_connect(struct sim_cluster *cluster, const struct sim_event *event);
+static inline struct sim_stream *sim_stream_of(struct sim_cluster *cluster, uint32_t from,
+                                               uint32_t to, bool groups)
+{
+    return groups ? &cluster->group_streams[from][to] : &cluster->streams[from][to];
+}
+static inline bool sim_channel_groups(enum region_channel channel)
+{
+    return channel == CHANNEL_GROUPS_OUT || channel == CHANNEL_GROUPS_IN;
+}
+/* Whether this end of the stream is that of the one who opened it. */
+static inline bool sim_channel_forward(enum region_channel channel)
+{
+    return channel == CHANNEL_OUTBOUND || channel == CHANNEL_GROUPS_OUT;
+}
 void sim_message_send(struct sim_cluster *cluster, uint32_t sender,
                       const struct region_effect *effect);
 void sim_message_arrive(struct sim_cluster *cluster, const struct sim_event *event);

@@ -275,8 +275,3 @@ void sim_consensus_run(uint64_t seed, bool trace, struct sim_consensus_verdict *
     tear_down(&world);
     *ret = kept;
 }
-
-void sim_consensus_verdict_deinit(struct sim_consensus_verdict *verdict)
-{
-    buf_deinit(&verdict->detail);
-}

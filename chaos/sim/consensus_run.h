@@ -15,7 +15,7 @@
 
 struct sim_consensus_verdict {
     const char *violation; /* NULL: ok. Static text */
-    struct buf detail;
+    struct buf detail; /* the caller's */
     uint64_t hash;
     uint64_t events, committed, failed, conflicts, refused, unknown, reads;
     uint64_t elections, crashes, snapshots, recoveries, rebuilds, quiet;
@@ -25,6 +25,5 @@ struct sim_consensus_verdict {
 
 /* trace: every member's trace lines go to stderr. */
 void sim_consensus_run(uint64_t seed, bool trace, struct sim_consensus_verdict *ret);
-void sim_consensus_verdict_deinit(struct sim_consensus_verdict *verdict);
 
 #endif

@@ -60,7 +60,7 @@ static void check_read(struct run *run, const struct sim_client *client, const s
 {
     run->verdict->reads++;
     const struct version *floor = &client->call.acknowledged_before;
-    if (op->keys[0].item.len == 0) {
+    if (op->result.attributes.len == 0) {
         const struct ghost_record *last = ghost_last(run->ghost, op->keys[0].key);
         if (last && version_compare(last->record.version, *floor) < 0)
             eventual_violate(run,
@@ -68,7 +68,7 @@ static void check_read(struct run *run, const struct sim_client *client, const s
         return;
     }
     const struct ghost_record *shown =
-        ghost_find_writer(run->ghost, workload_writer(op->keys[0].item));
+        ghost_find_writer(run->ghost, workload_writer(op->result.attributes));
     if (!shown)
         eventual_violate(run, "a read shows a write that is not durable");
     else if (version_compare(shown->record.version, *floor) < 0)
@@ -364,8 +364,7 @@ static void run_faults(struct run *run)
     struct sim *sim = &run->cluster.sim;
     uint64_t begin = sim->now_ns;
     uint64_t end = begin + rng_between(&sim->rng, 4, 10) * second;
-    uint32_t allowed = UINT32_MAX;
-    sim_plan_draw(&run->plan, &sim->rng, run->cluster.node_count, begin, end, allowed);
+    sim_plan_draw(&run->plan, &sim->rng, run->cluster.node_count, begin, end, SIM_FAULTS_EVENTUAL);
     for (uint32_t i = 0; i < run->plan.count; i++) {
         struct sim_event fault = {.kind = EVENT_FAULT_BEGIN, .id = i};
         sim_schedule(sim, run->plan.faults[i].at_ns, &fault);
@@ -413,9 +412,4 @@ void sim_eventual_run(uint64_t seed, bool trace, struct sim_verdict *ret)
     ret->virtual_ns = run->cluster.sim.now_ns;
     run_deinit(run);
     free(run);
-}
-
-void sim_verdict_deinit(struct sim_verdict *verdict)
-{
-    buf_deinit(&verdict->detail);
 }

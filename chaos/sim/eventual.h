@@ -20,14 +20,14 @@
 
 struct sim_verdict {
     const char *violation; /* NULL: ok. Static text */
-    struct buf detail;     /* what was expected and what was found; the plan; the options */
-    uint64_t hash;         /* of everything that happened */
+    struct buf
+        detail;    /* the caller's: what was expected and what was found; the plan; the options */
+    uint64_t hash; /* of everything that happened */
     uint64_t events, writes_acknowledged, writes_unknown, reads, conflicts, crashes, snapshots;
     uint64_t virtual_ns;
 };
 
 /* trace: every core's trace lines go to stderr. */
 void sim_eventual_run(uint64_t seed, bool trace, struct sim_verdict *ret);
-void sim_verdict_deinit(struct sim_verdict *verdict);
 
 #endif

@@ -6,7 +6,9 @@
 
 #include <inttypes.h>
 
+#include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
+#include "region/core/keyspace.h"
 
 static const uint64_t ms = 1000000;
 
@@ -32,11 +34,16 @@ static int64_t draw_amount(struct rng *rng, enum sim_fault_kind kind)
         return sign * (int64_t)(rng_one_in(rng, 8) ? 3600000 : rng_between(rng, 1, 2000));
     case SIM_FAULT_CLOCK_RATE:
         return sign * (int64_t)rng_between(rng, 100, 200000);
+    case SIM_FAULT_DISK_SLOW:
+        return (int64_t)rng_between(rng, 2, 100);
     case SIM_FAULT_CRASH:
     case SIM_FAULT_CUT:
     case SIM_FAULT_PARTITION:
     case SIM_FAULT_ISOLATE:
     case SIM_FAULT_DISK_FULL:
+    case SIM_FAULT_PAUSE:
+    case SIM_FAULT_LOSE_DISK:
+    case SIM_FAULT_DAMAGE:
     case SIM_FAULT_KIND_COUNT:
         break;
     }
@@ -67,12 +74,47 @@ void sim_plan_draw(struct sim_plan *plan, struct rng *rng, uint32_t nodes, uint6
     }
 }
 
+/* One row of some group's log, where there is one, changes in one bit. */
+static void damage_log(struct sim_cluster *cluster, uint32_t node)
+{
+    static const uint8_t begin = KEYSPACE_STRONG_LOG, end = KEYSPACE_STRONG_LOG + 1;
+    struct store_read read = {.range = true,
+                              .begin = bytes_make(&begin, 1),
+                              .end = bytes_make(&end, 1),
+                              .rows_max = UINT32_MAX,
+                              .bytes_max = UINT64_MAX};
+    struct store *store = cluster->nodes[node].store;
+    struct store_rows rows;
+    check(store->ops->read(store, &read, &rows) == STORE_OK);
+    if (rows.count == 0)
+        return;
+    const struct store_row *row = &rows.at[rng_below(&cluster->sim.rng, rows.count)];
+    cleanup(buf_deinit) struct buf value;
+    cleanup(buf_deinit) struct buf batch;
+    buf_init(&value);
+    buf_init(&batch);
+    buf_append_bytes(&value, row->value);
+    uint64_t bit = rng_below(&cluster->sim.rng, value.len * 8);
+    value.at[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    store_batch_put(&batch, row->key, buf_view(&value));
+    check(store->ops->write(store, buf_view(&batch), true) == STORE_OK);
+}
+
 void sim_fault_begin(struct sim_cluster *cluster, const struct sim_fault *fault)
 {
     switch (fault->kind) {
     case SIM_FAULT_CRASH:
         if (cluster->nodes[fault->a].core)
             sim_cluster_crash(cluster, fault->a);
+        break;
+    case SIM_FAULT_LOSE_DISK:
+    case SIM_FAULT_DAMAGE:
+        if (cluster->nodes[fault->a].core)
+            sim_cluster_crash(cluster, fault->a);
+        if (fault->kind == SIM_FAULT_DAMAGE)
+            damage_log(cluster, fault->a);
+        else
+            sim_cluster_lose_disk(cluster, fault->a);
         break;
     case SIM_FAULT_CUT:
         sim_cluster_cut(cluster, fault->a, fault->b, true);
@@ -100,6 +142,13 @@ void sim_fault_begin(struct sim_cluster *cluster, const struct sim_fault *fault)
         break;
     case SIM_FAULT_DISK_FULL:
         cluster->nodes[fault->a].disk_full = true;
+        break;
+    case SIM_FAULT_DISK_SLOW:
+        cluster->nodes[fault->a].sync_slow = (uint64_t)fault->amount;
+        break;
+    case SIM_FAULT_PAUSE:
+        if (fault->until_ns > cluster->nodes[fault->a].resume_ns)
+            cluster->nodes[fault->a].resume_ns = fault->until_ns;
         break;
     case SIM_FAULT_KIND_COUNT:
         unreachable();
@@ -150,6 +199,8 @@ void sim_fault_end(struct sim_cluster *cluster, const struct sim_plan *plan,
     struct sim_node *node = &cluster->nodes[fault->a];
     switch (fault->kind) {
     case SIM_FAULT_CRASH:
+    case SIM_FAULT_LOSE_DISK:
+    case SIM_FAULT_DAMAGE:
         if (!node->core && !held_by_another(cluster, plan, fault))
             sim_cluster_start(cluster, fault->a);
         break;
@@ -173,6 +224,11 @@ void sim_fault_end(struct sim_cluster *cluster, const struct sim_plan *plan,
     case SIM_FAULT_DISK_FULL:
         if (!held_by_another(cluster, plan, fault))
             node->disk_full = false;
+        break;
+    case SIM_FAULT_DISK_SLOW:
+        node->sync_slow = 0;
+        break;
+    case SIM_FAULT_PAUSE: /* it goes on by itself */
         break;
     case SIM_FAULT_KIND_COUNT:
         unreachable();

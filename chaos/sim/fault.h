@@ -19,7 +19,11 @@
     FAULT(DELAY, "delay")         /* a's messages to b take longer */                              \
     FAULT(CLOCK_OFFSET, "clock-offset")                                                            \
     FAULT(CLOCK_RATE, "clock-rate")                                                                \
-    FAULT(DISK_FULL, "disk-full")
+    FAULT(DISK_FULL, "disk-full")                                                                  \
+    FAULT(DISK_SLOW, "disk-slow")                                                                  \
+    FAULT(PAUSE, "pause")         /* a stands still */                                             \
+    FAULT(LOSE_DISK, "lose-disk") /* a crash, and an empty disk */                                 \
+    FAULT(DAMAGE, "damage")       /* a crash, and a row of a strong group's log is unreadable */
 
 enum sim_fault_kind {
 #define FAULT(enumerator, name) SIM_FAULT_##enumerator,
@@ -32,10 +36,12 @@ struct sim_fault {
     uint64_t at_ns, until_ns;
     enum sim_fault_kind kind;
     uint32_t a, b;
-    int64_t amount; /* ns of delay, ms of offset, ppm of rate */
+    int64_t amount; /* ns of delay, ms of offset, ppm of rate, times slower */
 };
 
 enum { SIM_FAULTS_MAX = 12 };
+/* What eventual tables are tried with: a lost disk has lost its writes there. */
+enum { SIM_FAULTS_EVENTUAL = (1 << SIM_FAULT_DISK_SLOW) - 1 };
 
 struct sim_plan {
     struct sim_fault faults[SIM_FAULTS_MAX];

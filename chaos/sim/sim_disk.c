@@ -14,10 +14,10 @@ void sim_sync_begin(struct sim_cluster *cluster, uint32_t index)
     node->syncing = true;
     node->syncing_count = node->queue_len;
     struct sim_event event = {.kind = EVENT_SYNCED, .node = index, .generation = node->generation};
+    uint64_t takes_ns =
+        sim_draw_between(cluster, cluster->conditions.sync_ns_min, cluster->conditions.sync_ns_max);
     sim_schedule(&cluster->sim,
-                 cluster->sim.now_ns + sim_draw_between(cluster, cluster->conditions.sync_ns_min,
-                                                        cluster->conditions.sync_ns_max),
-                 &event);
+                 cluster->sim.now_ns + takes_ns * (node->sync_slow ? node->sync_slow : 1), &event);
 }
 
 void sim_persist_take(struct sim_cluster *cluster, uint32_t index,

@@ -7,63 +7,61 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
-void sim_connect_later(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+void sim_connect_later(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool groups)
 {
-    struct sim_stream *stream = &cluster->streams[from][to];
+    struct sim_stream *stream = sim_stream_of(cluster, from, to, groups);
     if (stream->connecting || stream->up)
         return;
     stream->connecting = true;
-    struct sim_event event = {.kind = EVENT_CONNECT, .node = from, .other = to};
+    struct sim_event event = {.kind = EVENT_CONNECT, .node = from, .other = to, .id = groups};
     uint64_t delay = sim_draw_between(cluster, cluster->conditions.reconnect_ns / 2,
                                       cluster->conditions.reconnect_ns);
     sim_schedule(&cluster->sim, cluster->sim.now_ns + delay, &event);
 }
 
-void sim_stream_end(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+/* One end of a stream, if it lives. */
+static void tell(struct sim_cluster *cluster, uint32_t node, uint32_t other,
+                 enum region_input_kind kind, enum region_channel channel)
 {
-    struct sim_stream *stream = &cluster->streams[from][to];
+    if (!cluster->nodes[node].core)
+        return;
+    struct region_input in = {
+        .kind = kind, .peer = cluster->nodes[other].region, .channel = channel};
+    sim_node_step(cluster, node, &in);
+}
+
+void sim_stream_end(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool groups)
+{
+    struct sim_stream *stream = sim_stream_of(cluster, from, to, groups);
     if (!stream->up)
         return;
     stream->up = false;
     stream->generation++;
-    struct region_input down = {.kind = REGION_PEER_DOWN};
-    if (cluster->nodes[from].core) {
-        down.peer = cluster->nodes[to].region;
-        down.channel = CHANNEL_OUTBOUND;
-        sim_node_step(cluster, from, &down);
-    }
-    if (cluster->nodes[to].core) {
-        down.peer = cluster->nodes[from].region;
-        down.channel = CHANNEL_INBOUND;
-        sim_node_step(cluster, to, &down);
-    }
-    sim_connect_later(cluster, from, to);
+    tell(cluster, from, to, REGION_PEER_DOWN, groups ? CHANNEL_GROUPS_OUT : CHANNEL_OUTBOUND);
+    tell(cluster, to, from, REGION_PEER_DOWN, groups ? CHANNEL_GROUPS_IN : CHANNEL_INBOUND);
+    sim_connect_later(cluster, from, to, groups);
 }
 
-void sim_stream_connect(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+void sim_stream_connect(struct sim_cluster *cluster, const struct sim_event *event)
 {
-    struct sim_stream *stream = &cluster->streams[from][to];
+    uint32_t from = event->node, to = event->other;
+    bool groups = event->id != 0;
+    struct sim_stream *stream = sim_stream_of(cluster, from, to, groups);
     stream->connecting = false;
     if (stream->up)
         return;
-    if (stream->cut || !cluster->nodes[from].core || !cluster->nodes[to].core ||
+    if (cluster->streams[from][to].cut || !cluster->nodes[from].core || !cluster->nodes[to].core ||
         !cluster->nodes[from].ready || !cluster->nodes[to].ready) {
-        sim_connect_later(cluster, from, to);
+        sim_connect_later(cluster, from, to, groups);
         return;
     }
     stream->up = true;
     stream->generation++;
     stream->clear_ns[0] = stream->clear_ns[1] = 0;
     uint64_t generation = stream->generation;
-    struct region_input up = {.kind = REGION_PEER_UP};
-    up.peer = cluster->nodes[from].region;
-    up.channel = CHANNEL_INBOUND;
-    sim_node_step(cluster, to, &up);
-    if (!stream->up || stream->generation != generation)
-        return;
-    up.peer = cluster->nodes[to].region;
-    up.channel = CHANNEL_OUTBOUND;
-    sim_node_step(cluster, from, &up);
+    tell(cluster, to, from, REGION_PEER_UP, groups ? CHANNEL_GROUPS_IN : CHANNEL_INBOUND);
+    if (stream->up && stream->generation == generation)
+        tell(cluster, from, to, REGION_PEER_UP, groups ? CHANNEL_GROUPS_OUT : CHANNEL_OUTBOUND);
 }
 
 /* One message of a stream's end: `sender` is a node, `channel` the sender's view. */
@@ -71,29 +69,34 @@ void sim_message_send(struct sim_cluster *cluster, uint32_t sender,
                       const struct region_effect *effect)
 {
     uint32_t receiver = sim_node_find(cluster, effect->peer);
-    bool forward = effect->channel == CHANNEL_OUTBOUND;
+    bool forward = sim_channel_forward(effect->channel);
+    bool groups = sim_channel_groups(effect->channel);
     uint32_t from = forward ? sender : receiver;
     uint32_t to = forward ? receiver : sender;
-    struct sim_stream *stream = &cluster->streams[from][to];
+    struct sim_stream *stream = sim_stream_of(cluster, from, to, groups);
+    const struct sim_stream *link = &cluster->streams[from][to];
     if (!stream->up)
         return;
     cluster->messages++;
-    if (sim_draw(cluster, cluster->conditions.loss_one_in)) {
+    if (link->cut || sim_draw(cluster, cluster->conditions.loss_one_in)) {
         cluster->lost++;
         return;
     }
+    check(!groups || forward);
     struct sim_event event = {
         .kind = EVENT_FRAME,
         .node = receiver,
         .other = sender,
-        .id = forward ? CHANNEL_INBOUND : CHANNEL_OUTBOUND,
+        .id = groups    ? CHANNEL_GROUPS_IN
+              : forward ? CHANNEL_INBOUND
+                        : CHANNEL_OUTBOUND,
         .generation = stream->generation,
         .bytes = effect->bytes,
     };
     uint64_t at = cluster->sim.now_ns +
                   sim_draw_between(cluster, cluster->conditions.delay_ns_min,
                                    cluster->conditions.delay_ns_max) +
-                  (forward ? stream->extra_delay_ns : 0);
+                  (forward ? link->extra_delay_ns : 0);
     uint64_t *clear = &stream->clear_ns[forward];
     if (sim_draw(cluster, cluster->conditions.reorder_one_in))
         cluster->reordered++;
@@ -111,21 +114,22 @@ void sim_message_send(struct sim_cluster *cluster, uint32_t sender,
 
 void sim_message_arrive(struct sim_cluster *cluster, const struct sim_event *event)
 {
-    bool inbound = event->id == CHANNEL_INBOUND;
-    uint32_t from = inbound ? event->other : event->node;
-    uint32_t to = inbound ? event->node : event->other;
-    struct sim_stream *stream = &cluster->streams[from][to];
+    enum region_channel channel = (enum region_channel)event->id;
+    bool groups = sim_channel_groups(channel), forward = sim_channel_forward(channel);
+    uint32_t from = forward ? event->node : event->other;
+    uint32_t to = forward ? event->other : event->node;
+    struct sim_stream *stream = sim_stream_of(cluster, from, to, groups);
     if (!stream->up || stream->generation != event->generation || !cluster->nodes[event->node].core)
         return;
     if (sim_draw(cluster, cluster->conditions.reset_one_in)) {
         cluster->resets++;
-        sim_stream_end(cluster, from, to);
+        sim_stream_end(cluster, from, to, groups);
         return;
     }
     struct region_input in = {
         .kind = REGION_PEER_FRAME,
         .peer = cluster->nodes[event->other].region,
-        .channel = inbound ? CHANNEL_INBOUND : CHANNEL_OUTBOUND,
+        .channel = channel,
         .bytes = event->bytes,
     };
     sim_node_step(cluster, event->node, &in);
@@ -133,11 +137,17 @@ void sim_message_arrive(struct sim_cluster *cluster, const struct sim_event *eve
 
 void sim_cluster_cut(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool cut)
 {
+    bool was = cluster->streams[from][to].cut;
     cluster->streams[from][to].cut = cut;
-    if (cut)
-        sim_stream_end(cluster, from, to);
-    else
-        sim_connect_later(cluster, from, to);
+    if (cut) {
+        sim_stream_end(cluster, from, to, false);
+        if (!cluster->conditions.silent_cuts)
+            sim_stream_end(cluster, from, to, true);
+        return;
+    }
+    sim_connect_later(cluster, from, to, false);
+    if (was && cluster->conditions.silent_cuts)
+        sim_stream_end(cluster, from, to, true);
 }
 
 /* ---- Control calls: they take the link of the caller, like everything the caller opens ---- */

@@ -30,7 +30,7 @@ static enum workload_kind draw_kind(const struct workload *workload, struct rng 
     return kind;
 }
 
-static struct value make_value(struct arena *arena, enum value_type type, struct bytes payload)
+struct value workload_value(struct arena *arena, enum value_type type, struct bytes payload)
 {
     struct buf to = {0};
     value_write(&to, type, payload);
@@ -43,7 +43,7 @@ static struct value make_value(struct arena *arena, enum value_type type, struct
     return value;
 }
 
-static struct value make_number(struct arena *arena, uint64_t value)
+struct value workload_number(struct arena *arena, uint64_t value)
 {
     char text[24];
     int len = snprintf(text, sizeof(text), "%" PRIu64, value);
@@ -52,10 +52,10 @@ static struct value make_number(struct arena *arena, uint64_t value)
     check(outcome == NUMBER_OK);
     uint8_t encoded[NUMBER_ENCODED_MAX];
     size_t encoded_len = number_encode(&number, encoded);
-    return make_value(arena, VALUE_N, bytes_make(encoded, encoded_len));
+    return workload_value(arena, VALUE_N, bytes_make(encoded, encoded_len));
 }
 
-static struct bytes make_item(struct arena *arena, struct attribute *attributes, size_t count)
+struct bytes workload_item(struct arena *arena, struct attribute *attributes, size_t count)
 {
     struct buf to = {0};
     item_begin(&to);
@@ -66,7 +66,7 @@ static struct bytes make_item(struct arena *arena, struct attribute *attributes,
     return item;
 }
 
-static struct op *make_op(struct arena *arena, enum op_kind kind)
+struct op *workload_op_new(struct arena *arena, enum op_kind kind)
 {
     struct op *op = arena_new(arena, struct op);
     op->kind = kind;
@@ -76,7 +76,7 @@ static struct op *make_op(struct arena *arena, enum op_kind kind)
     return op;
 }
 
-static void give_value(struct op *op, const char *placeholder, struct value value)
+void workload_give_value(struct op *op, const char *placeholder, struct value value)
 {
     struct expr_value *values =
         arena_array(op->arena, struct expr_value, op->scope.value_count + 1);
@@ -102,25 +102,25 @@ void workload_draw(struct workload *workload, struct rng *rng, struct arena *are
     char name[16];
     int name_len = snprintf(name, sizeof(name), "key%u", key_index);
     struct bytes key_text = bytes_copy(arena, bytes_make(name, (size_t)name_len));
-    struct op *op = make_op(arena, kinds[kind]);
+    struct op *op = workload_op_new(arena, kinds[kind]);
     struct attribute attributes[2] = {
-        {bytes_literal("pk"), make_value(arena, VALUE_S, key_text)},
-        {bytes_literal("w"), make_number(arena, writer)},
+        {bytes_literal("pk"), workload_value(arena, VALUE_S, key_text)},
+        {bytes_literal("w"), workload_number(arena, writer)},
     };
     bool put = kind == WORKLOAD_PUT || kind == WORKLOAD_PUT_NEW;
     op->keys = arena_new(arena, struct op_key);
     op->key_count = 1;
     op->keys[0].table_name = op->table_name;
     op->keys[0].put = put;
-    op->keys[0].attributes = make_item(arena, attributes, put ? 2 : 1);
+    op->keys[0].attributes = workload_item(arena, attributes, put ? 2 : 1);
     op->consistent_read = true;
     const char *problem = NULL;
     if (kind == WORKLOAD_PUT_NEW) {
         problem = expr_parse_condition(&op->scope, "ConditionExpression",
                                        bytes_literal("attribute_not_exists(pk)"), &op->condition);
     } else if (kind == WORKLOAD_ADD) {
-        give_value(op, ":w", attributes[1].value);
-        give_value(op, ":one", make_number(arena, 1));
+        workload_give_value(op, ":w", attributes[1].value);
+        workload_give_value(op, ":one", workload_number(arena, 1));
         problem =
             expr_parse_update(&op->scope, bytes_literal("SET w = :w ADD n :one"), &op->update);
     }
@@ -141,7 +141,7 @@ uint64_t workload_writer(struct bytes item)
 
 struct op *workload_create_table(struct arena *arena)
 {
-    struct op *op = make_op(arena, OP_CREATE_TABLE);
+    struct op *op = workload_op_new(arena, OP_CREATE_TABLE);
     op->control = arena_new(arena, struct op_control);
     op->control->key = (struct key_schema){.hash_name = "pk", .hash_type = VALUE_S};
     op->control->billing_given = true;
@@ -151,7 +151,7 @@ struct op *workload_create_table(struct arena *arena)
 
 struct op *workload_add_replica(struct arena *arena, uint16_t region)
 {
-    struct op *op = make_op(arena, OP_UPDATE_TABLE);
+    struct op *op = workload_op_new(arena, OP_UPDATE_TABLE);
     op->control = arena_new(arena, struct op_control);
     op->control->replicas_given = true;
     op->control->replica_count = 1;

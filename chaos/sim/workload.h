@@ -45,4 +45,11 @@ uint64_t workload_writer(struct bytes item);
 struct op *workload_create_table(struct arena *arena);
 struct op *workload_add_replica(struct arena *arena, uint16_t region);
 
+/* What operations are made of. */
+struct op *workload_op_new(struct arena *arena, enum op_kind kind);
+struct value workload_value(struct arena *arena, enum value_type type, struct bytes payload);
+struct value workload_number(struct arena *arena, uint64_t value);
+struct bytes workload_item(struct arena *arena, struct attribute *attributes, size_t count);
+void workload_give_value(struct op *op, const char *placeholder, struct value value);
+
 #endif

@@ -42,7 +42,19 @@
     PLANT(UNKNOWN_AS_FAILED, "unknown-as-failed")                                                  \
     PLANT(FAIL_AT_ONCE, "fail-at-once")     /* a failed condition is not held back like a read */  \
     PLANT(EVALUATE_STALE, "evaluate-stale") /* the leader forgets writes under way */              \
-    PLANT(APPLIED_APART, "applied-apart")   /* items and their index are not one write */
+    PLANT(APPLIED_APART, "applied-apart")   /* items and their index are not one write */          \
+    /* Its owner, the region core. */                                                              \
+    PLANT(PERSISTED_EARLY, "persisted-early") /* a log write is called durable as it is emitted */ \
+    PLANT(STABLE_EARLY, "stable-early")       /* likewise the items */                             \
+    PLANT(READ_UNSTABLE, "read-unstable")     /* a strong read before the items are durable */     \
+    PLANT(EVALUATE_ON_LANE, "evaluate-on-lane") /* without what is evaluated and not applied */    \
+    PLANT(INDEX_APART, "index-apart")     /* the applied index in a batch before its rows */       \
+    PLANT(INSTALL_KEEPS, "install-keeps") /* a snapshot takes nothing away */                      \
+    PLANT(INSTALL_AT_ONCE, "install-at-once") /* while entries are on their way into the items */  \
+    PLANT(SEAL_IGNORED, "seal-ignored")   /* what comes behind the seal is done */                 \
+    PLANT(SEAL_AHEAD, "seal-ahead")       /* a snapshot's seal is newer than its index */          \
+    PLANT(FIRST_AGAIN, "first-again")     /* a lost disk begins as that of a new group */          \
+    PLANT(BATCH_UNDONE, "batch-undone")   /* what is true of a part is said of the whole batch */
 
 enum plant {
     PLANT_NONE = 0,

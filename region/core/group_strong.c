@@ -17,6 +17,7 @@
  * member can have voted only after S knew its disk durably, and S will never ask that member to
  * begin with first rows again: a disk that is lost later has votes to forget, and must rebuild. */
 
+#include "conflict/base/plant.h"
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
 #include "region/core/strong.h"
@@ -36,7 +37,7 @@ bool strong_take_part(const struct region *region, struct description *d, bool *
     uint64_t *incarnation = &d->strong.incarnations[own];
     if (*incarnation >= STRONG_INCARNATION_MAX)
         return false;
-    *ret_first = *incarnation == 0;
+    *ret_first = *incarnation == 0 || planted(PLANT_FIRST_AGAIN);
     *incarnation = strong_incarnation_after(region, *incarnation);
     d->table.stream = STREAM_NONE; /* each replica's own business, and off at first */
     return true;

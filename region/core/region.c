@@ -5,6 +5,7 @@
 
 #include "region/core/region.h"
 
+#include "conflict/base/plant.h"
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
 #include "region/core/strong.h"
@@ -184,7 +185,7 @@ void request_fail(struct request *request, enum api_error error, const char *mes
 void request_fail_undone(struct request *request, const char *message)
 {
     /* Of a batch, other parts may have been done. */
-    bool whole = request->op->key_count == 1;
+    bool whole = request->op->key_count == 1 || planted(PLANT_BATCH_UNDONE);
     request_fail(request, API_INTERNAL,
                  whole ? message
                        : "At least one part of the batch could not be carried out; others may have "
@@ -383,6 +384,9 @@ static void dispatch(struct region *region, const struct region_input *in)
     case REGION_CALL_DONE:
         call_answered(region, in);
         return;
+    case REGION_TRANSFER:
+        strong_transfer(region, in->peer, in->bytes);
+        return;
     case REGION_TIMEOUT:
         take_timeout(region);
         return;
@@ -455,6 +459,19 @@ bool region_lag(const struct region *region, const struct table *table, uint16_t
             replica_lag(state->partitions[i].replica, peer, mono_ns, &lag);
     }
     *ret = lag;
+    return true;
+}
+
+bool region_log_at(const struct region *region, const struct table *table, uint32_t partition,
+                   struct region_log *ret)
+{
+    (void)region;
+    check(partition < table->partition_count);
+    const struct partition *at = &table_of(table)->partitions[partition];
+    if (!at->replica)
+        return false;
+    *ret = (struct region_log){at->seq_durable, replica_vv_durable(at->replica),
+                               at->meta.tombstones};
     return true;
 }
 

@@ -44,6 +44,7 @@ struct strong_config {
     uint64_t relay_silence_ms;   /* a peer not heard directly for so long is spoken to by way of the
                                     third member, too; 300 */
     uint64_t log_bytes_max;      /* 16 MiB */
+    uint32_t evaluate_max;       /* 0: as many as surely fit log_bytes_max; 256 at most */
     uint32_t trim_entries;       /* 0: 64 */
     uint32_t snapshot_rows_max;  /* of one piece; 0: 1024 */
 };
@@ -80,6 +81,8 @@ enum region_input_kind {
     REGION_PEER_FRAME,     /* peer, channel, bytes: one message, whole */
     REGION_CALL,           /* peer, token, bytes: a control call from a peer */
     REGION_CALL_DONE,      /* id, bytes, or failed */
+    REGION_TRANSFER,       /* peer, bytes: a table's name, or empty: those of its strong groups that
+                              are led here shall be led there. A hint: it may not come to pass */
     REGION_TIMEOUT         /* region_deadline has come */
 };
 
@@ -149,6 +152,15 @@ const struct table *region_table_find(const struct region *region, struct bytes 
 /* Replication of one table to one peer; mono_ns is now. False when they are not joined. */
 bool region_lag(const struct region *region, const struct table *table, uint16_t peer,
                 uint64_t mono_ns, struct replication_lag *ret);
+/* How far one partition of a shared table is: its own log, and what is here of the others'. False
+ * when it is not shared. */
+struct region_log {
+    uint64_t last;       /* own, durable */
+    const struct vv *vv; /* of the others, durable */
+    uint64_t tombstones;
+};
+bool region_log_at(const struct region *region, const struct table *table, uint32_t partition,
+                   struct region_log *ret);
 
 /* The consensus groups held here, of strong tables and of witnesses. */
 struct region_group {

@@ -280,6 +280,20 @@ void strong_timeout(struct region *region)
         timeout(region, all->heap[0]);
 }
 
+void strong_transfer(struct region *region, uint16_t to, struct bytes table_name)
+{
+    struct strong_region *all = region->strong;
+    for (uint32_t i = 0; i < all->all_count; i++) {
+        struct strong *strong = all->all[i];
+        const struct description *d = &strong->table->d;
+        uint8_t member = strong_member_of(&d->strong, to);
+        if (member != CONSENSUS_NOBODY && member != strong->self &&
+            (table_name.len == 0 || bytes_is(table_name, d->table.name)))
+            strong_input(region, strong,
+                         &(struct consensus_input){.kind = CONSENSUS_TRANSFER, .peer = member});
+    }
+}
+
 /* ---- Opening and closing ---- */
 
 uint8_t strong_member_of(const struct strong_setup *setup, uint16_t region)

@@ -57,6 +57,8 @@ void strong_free(struct region *region);
 void strong_start_all(struct region *region); /* when the Region begins to serve */
 void strong_peer(struct region *region, const struct region_input *in);
 void strong_timeout(struct region *region);
+/* Hands the groups of this table (empty: of all) that are led here over to that Region. */
+void strong_transfer(struct region *region, uint16_t to, struct bytes table_name);
 uint64_t strong_deadline(const struct region *region);
 void strong_flush(struct region *region); /* at the end of each step */
 void strong_rows(struct region *region, struct read read, const struct region_input *in);

@@ -131,7 +131,7 @@ static void apply_one(struct region *region, struct strong *strong, struct batch
         if (payload.kind == STRONG_SEAL) {
             if (!meta->sealed)
                 meta->sealed = payload.dissolver;
-        } else if (!meta->sealed) {
+        } else if (!meta->sealed || planted(PLANT_SEAL_IGNORED)) {
             put_row(region, strong, batch, apply, &payload);
         }
     }
@@ -180,7 +180,12 @@ void strong_applies_drain(struct region *region, struct strong *strong)
         return;
     while (ready(strong)) {
         uint64_t before = strong->told;
-        batch_emit(region, drain_batch(region, strong));
+        struct batch *batch = drain_batch(region, strong);
+        if (planted(PLANT_INDEX_APART))
+            batch_emit(region, batch_begin(region, strong->partition, OWNER_NONE, NULL));
+        batch_emit(region, batch);
+        if (planted(PLANT_STABLE_EARLY))
+            strong->stable = strong->told;
         if (strong->behind && strong->partition->meta.applied_index >= strong->told) {
             strong->behind = STRONG_UP_TO_DATE;
             strong_evaluations_wake(region, strong);

@@ -9,6 +9,7 @@
  * of the region's step (strong_flush). What refers to a group from outside (reads, batches) is
  * counted, and a closed group is freed when nothing does. */
 
+#include "conflict/base/plant.h"
 #include "region/core/strong.h"
 #include "region/core/strong_rows.h"
 #include "witness/relay.h"

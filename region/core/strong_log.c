@@ -59,6 +59,8 @@ static void emit(struct region *region, struct strong *strong, struct strong_per
     persist->in_flight = true;
     strong_use(strong);
     batch_emit(region, batch);
+    if (planted(PLANT_PERSISTED_EARLY) && strong->persisted < persist->seq)
+        strong->persisted = persist->seq;
 }
 
 void strong_persist(struct region *region, struct strong *strong, uint64_t seq,

@@ -8,9 +8,9 @@
  * The rows are read while writes go on, so they may be newer than the snapshot's index: `ahead` is
  * how new. That is no harm: the log from that index on writes them again, in order, and nothing
  * strong is read, nor anything evaluated, on items that are behind the log; but what a write found
- * before it, for its client, cannot be told there. `sealed` is as of the index. A transfer that ends half-way leaves
- * rows of two ages: what the member lacks is in the log that it is sent next, or it gets a snapshot
- * again. Its applied index moves only with the last piece. */
+ * before it, for its client, cannot be told there. `sealed` is as of the index. A transfer that ends
+ * half-way leaves rows of two ages: what the member lacks is in the log that it is sent next, or it
+ * gets a snapshot again. Its applied index moves only with the last piece. */
 
 #include "conflict/record.h"
 #include "region/core/strong_internal.h"
@@ -51,7 +51,8 @@ static struct strong_outgoing *open_outgoing(struct strong *strong, uint64_t id,
     if (!outgoing || outgoing->id == id)
         return outgoing;
     /* Whether what is stable lies before the seal is not known while that is on its way. */
-    if (strong->partition->meta.sealed && strong->stable < strong->partition->meta.applied_index)
+    if (strong->partition->meta.sealed && !planted(PLANT_SEAL_AHEAD) &&
+        strong->stable < strong->partition->meta.applied_index)
         return NULL;
     struct buf after = outgoing->after;
     *outgoing = (struct strong_outgoing){
@@ -115,7 +116,8 @@ void strong_snapshot_rows(struct region *region, struct strong *strong, const st
     struct buf piece cleanup(buf_deinit);
     buf_init(&piece);
     buf_append_u8(&piece, PIECE_FORMAT);
-    buf_append_be16(&piece, outgoing->sealed);
+    buf_append_be16(&piece,
+                    planted(PLANT_SEAL_AHEAD) ? strong->partition->meta.sealed : outgoing->sealed);
     buf_append_varint(&piece, strong->partition->meta.applied_index);
     buf_append_varint(&piece, in->rows->count);
     for (uint32_t i = 0; i < in->rows->count; i++) {
@@ -230,7 +232,8 @@ void strong_install(struct region *region, struct strong *strong)
     struct strong_incoming *incoming = &strong->incoming;
     /* What is on its way into the items would not be seen by the read. */
     if (!incoming->id || incoming->busy || incoming->retry_ns || !list_empty(&strong->applies) ||
-        strong->behind || strong->stable < strong->partition->meta.applied_index)
+        strong->behind ||
+        (strong->stable < strong->partition->meta.applied_index && !planted(PLANT_INSTALL_AT_ONCE)))
         return;
     incoming->busy = true;
     uint64_t id;
@@ -263,7 +266,8 @@ static void put_rows(struct region *region, struct strong *strong, struct batch 
             some = false;
         /* Own rows before it are not in the snapshot. */
         while (at < own->count && (!some || bytes_compare(row_key(own->at[at].key), key) < 0)) {
-            batch_row(region, batch, row_key(own->at[at].key), own->at[at].value, BYTES_NONE);
+            if (!planted(PLANT_INSTALL_KEEPS))
+                batch_row(region, batch, row_key(own->at[at].key), own->at[at].value, BYTES_NONE);
             at++;
         }
         if (!some)
@@ -292,6 +296,7 @@ void strong_install_rows(struct region *region, struct strong *strong, const str
     batch->strong_part = STRONG_BATCH_INSTALL;
     batch->strong_seq = incoming->id;
     put_rows(region, strong, batch, own, upto);
+    lanes_forget(region, strong->table); /* these rows do not go by the lanes */
     incoming->piece_done = !own->more;
     if (incoming->piece_done && incoming->last) {
         struct piece piece;

@@ -7,6 +7,7 @@
 
 enum { PART_HARD, PART_BASE, PART_LOG, PARTS };
 enum { UNSEEN_ROWS = 65536 };
+enum { EVALUATE_MAX = 256 };
 enum { LOAD_ROWS_MAX = 4096, LOAD_BYTES_MAX = 4 * 1024 * 1024 };
 
 static uint32_t epoch_of(const struct strong *strong)
@@ -52,6 +53,14 @@ void strong_load(struct region *region, struct strong *strong)
     read_log_from(region, strong, 0);
 }
 
+/* What is being evaluated when a witness says that its log is full still enters it, and must find
+ * room there (witness.c). */
+static uint32_t evaluate_max(uint64_t log_bytes_max)
+{
+    uint64_t fit = log_bytes_max / (ITEM_SIZE_MAX + KEYSPACE_ROW_KEY_MAX);
+    return fit < 1 ? 1 : fit > EVALUATE_MAX ? EVALUATE_MAX : (uint32_t)fit;
+}
+
 static void configure(struct region *region, const struct strong *strong,
                       struct consensus_config *ret)
 {
@@ -72,7 +81,8 @@ static void configure(struct region *region, const struct strong *strong,
         .log_bytes_max = config->log_bytes_max,
         .frame_bytes_max = 2 * 1024 * 1024,
         .pending_max = 1024,
-        .evaluate_max = 256,
+        .evaluate_max = config->evaluate_max ? config->evaluate_max
+                                             : evaluate_max(config->log_bytes_max),
         .trim_entries = config->trim_entries ? config->trim_entries : 64,
         .quiesce = true,
         .trace = region->config.trace,

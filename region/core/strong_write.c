@@ -367,7 +367,7 @@ static void judge(struct region *region, struct strong *strong,
     arena_reset(arena);
     struct op op;
     struct bytes operation = bytes_make(evaluation->operation, evaluation->operation_len);
-    if (strong->sealing || strong->partition->meta.sealed) {
+    if ((strong->sealing || strong->partition->meta.sealed) && !planted(PLANT_SEAL_IGNORED)) {
         answer_tag(region, strong, evaluation->id, STRONG_ANSWER_SEALED, BYTES_NONE);
         return;
     }
@@ -453,7 +453,8 @@ static void evaluate_begin(struct region *region, struct strong *strong,
         free_evaluation(region, evaluation);
         return;
     }
-    const struct strong_image *image = find_image(strong, key);
+    const struct strong_image *image =
+        planted(PLANT_EVALUATE_ON_LANE) ? NULL : find_image(strong, key);
     if (image) {
         evaluate_now(region, strong, evaluation, image);
         return;
@@ -473,7 +474,9 @@ void strong_evaluation_known(struct region *region, struct strong_evaluation *ev
         return;
     }
     /* One that came before may have been evaluated in the same moment. */
-    evaluate_now(region, strong, evaluation, find_image(strong, lane_key(evaluation->lane)));
+    struct bytes key = lane_key(evaluation->lane);
+    evaluate_now(region, strong, evaluation,
+                 planted(PLANT_EVALUATE_ON_LANE) ? NULL : find_image(strong, key));
 }
 
 static void seal(struct region *region, struct strong *strong, uint64_t id, struct bytes operation)

@@ -29,6 +29,7 @@ void consensus_leader_beat(struct consensus *c)
 {
     c->round++;
     c->round_ns = c->now;
+    c->round_times[c->round % ROUNDS_TIMED] = c->now;
     c->beat_at = c->now + c->config.heartbeat_ns;
     each_peer(c, peer) c->peers[peer].beat = true;
 }
@@ -275,8 +276,8 @@ void consensus_on_append_response(struct consensus *c, const struct consensus_me
     if (m->standing == CONSENSUS_FULL) {
         peer->heard_ns = c->now;
         peer->round = max_u64(peer->round, min_u64(m->round, c->round));
-        if (m->round == c->round) {
-            uint64_t sample = c->now - c->round_ns;
+        if (c->round - min_u64(m->round, c->round) < ROUNDS_TIMED && m->round > 0) {
+            uint64_t sample = c->now - c->round_times[m->round % ROUNDS_TIMED];
             c->round_trip_ns = max_u64(sample, (7 * c->round_trip_ns + sample) / 8);
         }
     }

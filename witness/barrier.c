@@ -10,8 +10,10 @@
  * term, an Append sent after the read came. Answers carry the number of the round that they answer,
  * so one of an earlier round proves nothing for a later read.
  *
- * Reads that come while enough is under way share the next question. One that was asked in another
- * term, or of another leader, begins anew. README.md has the proof. */
+ * Reads that come while enough is under way share the next question. A question without an answer
+ * is asked again under a new number; the answer to any question asked after a read came, in this
+ * term, will do for it, so one that is only slow is not thrown away. A read that was asked in
+ * another term, or of another leader, begins anew. README.md has the proof. */
 
 #include "witness/consensus_internal.h"
 
@@ -85,16 +87,21 @@ static void flush_leader(struct consensus *c)
     asked(c, c->round);
 }
 
+static void ask(struct consensus *c, struct ask *slot)
+{
+    *slot = (struct ask){.nonce = ++c->next_nonce, .sent_ns = c->now};
+    struct consensus_message m = consensus_message_to(c, MESSAGE_READ_INDEX, c->leader);
+    m.nonce = c->next_nonce;
+    consensus_send(c, &m);
+}
+
 static void flush_follower(struct consensus *c)
 {
     for (int i = 0; i < NONCES_MAX && !list_empty(&c->reads_new); i++) {
         if (c->asks[i].nonce)
             continue;
-        c->asks[i] = (struct ask){.nonce = ++c->next_nonce, .sent_ns = c->now};
+        ask(c, &c->asks[i]);
         asked(c, c->next_nonce);
-        struct consensus_message m = consensus_message_to(c, MESSAGE_READ_INDEX, c->leader);
-        m.nonce = c->next_nonce;
-        consensus_send(c, &m);
     }
 }
 
@@ -140,40 +147,28 @@ void consensus_on_read_index_response(struct consensus *c, const struct consensu
     if (m->refused || !right_term || m->for_incarnation != c->hard.incarnation ||
         role(c) == CONSENSUS_LEADER || c->hard.standing != CONSENSUS_FULL)
         return;
-    bool known = false;
-    for (int i = 0; i < NONCES_MAX; i++) {
-        if (c->asks[i].nonce != m->nonce || m->nonce == 0)
-            continue;
-        c->asks[i] = (struct ask){0};
-        known = true;
-    }
+    /* Of those that were asked in this term. A repeated answer finds no read that it is for. */
+    bool known = m->nonce >= c->nonce_first && m->nonce <= c->next_nonce;
     if (!known && !planted(PLANT_NONCE_REUSED))
         return;
+    for (int i = 0; i < NONCES_MAX; i++) {
+        if (c->asks[i].nonce <= m->nonce)
+            c->asks[i] = (struct ask){0};
+    }
     list_each(link, spare, &c->reads_asked)
     {
         struct request *request = container_of(link, struct request, link);
-        if (request->nonce == m->nonce || planted(PLANT_NONCE_REUSED))
+        if (request->nonce <= m->nonce || planted(PLANT_NONCE_REUSED))
             consensus_request_wait(c, request, m->index);
     }
     consensus_requests_applied(c);
 }
 
-/* No answer: ask again, under a new number, for the old one's may still come and be too old. */
 void consensus_reads_timeout(struct consensus *c)
 {
     for (int i = 0; i < NONCES_MAX; i++) {
-        struct ask *ask = &c->asks[i];
-        if (!ask->nonce || c->now - ask->sent_ns < c->config.retry_ns)
-            continue;
-        list_each(link, spare, &c->reads_asked)
-        {
-            struct request *request = container_of(link, struct request, link);
-            if (request->nonce != ask->nonce)
-                continue;
-            list_remove(link);
-            list_append(&c->reads_new, link);
-        }
-        *ask = (struct ask){0};
+        if (c->asks[i].nonce && c->now - c->asks[i].sent_ns >= consensus_retry(c))
+            ask(c, &c->asks[i]);
     }
 }
 
@@ -184,6 +179,6 @@ uint64_t consensus_reads_deadline(const struct consensus *c)
         return at;
     for (int i = 0; i < NONCES_MAX; i++)
         if (c->asks[i].nonce)
-            at = min_u64(at, c->asks[i].sent_ns + c->config.retry_ns);
+            at = min_u64(at, c->asks[i].sent_ns + consensus_retry(c));
     return at;
 }

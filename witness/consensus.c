@@ -54,7 +54,7 @@ void consensus_bad_frame(struct consensus *c, uint8_t peer, const char *reason)
     struct consensus_effect *bad = consensus_emit(c, CONSENSUS_BAD_FRAME);
     bad->peer = peer;
     bad->reason = reason;
-    consensus_trace(c, TRACE_ERROR, "bad frame from %u: %s", peer, reason);
+    consensus_trace(c, TRACE_DEBUG, "bad frame from %u: %s", peer, reason);
 }
 
 struct consensus_message consensus_message_to(const struct consensus *c,

@@ -123,7 +123,7 @@ enum consensus_input_kind {
     CONSENSUS_SNAPSHOT_INSTALLED, /* id: the items are those of the snapshot, durably. Answers
                                      the last SNAPSHOT_WRITE */
     CONSENSUS_PEER_DOWN,          /* peer: a hint. An idle group looks whether its leader lives */
-    CONSENSUS_TRANSFER,           /* peer: shall lead instead, if it can. Only the leader heeds it */
+    CONSENSUS_TRANSFER, /* peer: shall lead instead, if it can. Only the leader heeds it */
     CONSENSUS_TIMEOUT
 };
 

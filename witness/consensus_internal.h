@@ -21,8 +21,9 @@
 #include <uthash.h>
 
 enum {
-    NONCES_MAX = 4,   /* ReadIndex requests under way: more reads wait and share the next */
-    ROUNDS_MAX = 4,   /* likewise the leader's rounds */
+    NONCES_MAX = 4, /* ReadIndex requests under way: more reads wait and share the next */
+    ROUNDS_MAX = 4, /* likewise the leader's rounds */
+    ROUNDS_TIMED = 64,
     APPLY_MAX = 256,  /* entries given to the owner and not applied */
     GATED_MAX = 4096, /* messages that wait for a hard state; more are lost, as messages may be */
     ENTRIES_MAX = 512 /* in one frame */
@@ -158,13 +159,15 @@ struct consensus {
     bool quiet;
     uint64_t staging_index; /* of a snapshot coming in; 0: none */
     uint64_t staging_term;
-    uint64_t staged;     /* offset */
+    uint64_t staged;                                /* offset */
     uint64_t staging_sender_term, staging_transfer; /* they name the transfer */
-    uint64_t staging_id; /* of the last SNAPSHOT_WRITE */
+    uint64_t staging_id;                            /* of the last SNAPSHOT_WRITE */
     bool staging_write, staging_last;
 
     /* Elections. */
     uint64_t election_at;
+    uint64_t asked_ns;         /* for votes */
+    uint64_t elections_failed; /* since a leader was heard */
     uint8_t votes;
     bool transfer_vote; /* this candidacy was asked for by the leader */
 
@@ -172,7 +175,8 @@ struct consensus {
     struct peer peers[CONSENSUS_MEMBERS];
     uint64_t term_start; /* our first entry */
     uint64_t round, round_answers;
-    uint64_t round_ns;
+    uint64_t round_ns;                  /* when the last began */
+    uint64_t round_times[ROUNDS_TIMED]; /* when each of the last did */
     uint64_t beat_at, stall_at;
     struct origin origins[CONSENSUS_MEMBERS];
     struct proposal *proposals;
@@ -192,6 +196,7 @@ struct consensus {
     uint64_t next_seq;
     uint64_t next_nonce;
     struct ask asks[NONCES_MAX];
+    uint64_t nonce_first; /* of this term, and of this leader */
 
     /* Output. */
     bool hard_dirty, base_dirty;
@@ -261,6 +266,8 @@ void consensus_begin(struct consensus *c, const struct consensus_start *start);
 
 /* elect.c */
 uint64_t consensus_patience(const struct consensus *c);
+/* How long to wait for an answer before asking again. */
+uint64_t consensus_retry(const struct consensus *c);
 void consensus_election_reset(struct consensus *c);
 void consensus_election_timeout(struct consensus *c);
 void consensus_wake(struct consensus *c);

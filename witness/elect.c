@@ -12,9 +12,20 @@ uint64_t consensus_patience(const struct consensus *c)
     return min_u64(wanted, max_u64(c->config.election_ns, c->config.election_ns_max));
 }
 
+/* Whether or not something is lost, an answer takes its time: nothing is asked again before. */
+uint64_t consensus_retry(const struct consensus *c)
+{
+    return max_u64(c->config.retry_ns, 2 * c->round_trip_ns);
+}
+
+/* An election that failed may have failed because the answers are slow: each further one waits
+ * twice as long for them. */
 void consensus_election_reset(struct consensus *c)
 {
-    uint64_t wait = consensus_patience(c);
+    enum { DOUBLE_MAX = 16 };
+    uint64_t patience = consensus_patience(c);
+    uint64_t most = max_u64(patience, c->config.election_ns_max);
+    uint64_t wait = min_u64(patience << min_u64(c->elections_failed, DOUBLE_MAX), most);
     c->election_at = c->now + wait + rng_below(&c->rng, wait) + (is_witness(c) ? 2 * wait : 0);
 }
 
@@ -37,7 +48,7 @@ void consensus_become_follower(struct consensus *c, uint8_t leader)
     if (role(c) == CONSENSUS_LEADER)
         consensus_leader_stop(c);
     if (role(c) != CONSENSUS_FOLLOWER) {
-        consensus_trace(c, TRACE_INFO, "is no %s any more", lifecycle_name(&c->role));
+        consensus_trace(c, TRACE_DEBUG, "stops being %s", lifecycle_name(&c->role));
         lifecycle_move(&c->role, CONSENSUS_FOLLOWER);
     }
     if (leader != c->leader || leader == CONSENSUS_NOBODY) {
@@ -70,6 +81,7 @@ void consensus_adopt_term(struct consensus *c, uint64_t term)
 static void ask_votes(struct consensus *c, enum consensus_message_kind kind)
 {
     c->votes = (uint8_t)(1u << c->config.self);
+    c->asked_ns = c->now;
     consensus_election_reset(c);
     each_peer(c, peer)
     {
@@ -98,6 +110,8 @@ void consensus_campaign(struct consensus *c, bool transfer)
 
 void consensus_election_timeout(struct consensus *c)
 {
+    if (role(c) == CONSENSUS_CANDIDATE)
+        c->elections_failed++;
     consensus_become_follower(c, CONSENSUS_NOBODY);
     if (c->hard.standing != CONSENSUS_FULL) {
         /* Nobody will say yes; but an idle leader learns that there is somebody to help. */
@@ -175,6 +189,10 @@ void consensus_on_vote_response(struct consensus *c, const struct consensus_mess
         m->standing != CONSENSUS_FULL)
         return;
     c->votes |= (uint8_t)(1u << m->source);
+    /* Asked once in this term, so this is a round trip; the new leader must wait as long to be
+     * heard.
+     */
+    c->round_trip_ns = max_u64(c->round_trip_ns, c->now - c->asked_ns);
     if (quorum_elected(c->votes))
         consensus_lead(c);
 }

@@ -18,6 +18,7 @@ void consensus_follow(struct consensus *c, uint8_t leader)
         consensus_become_follower(c, leader);
     c->heard_ns = c->now;
     c->quiet = false;
+    c->elections_failed = 0;
     consensus_election_reset(c);
 }
 

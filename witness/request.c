@@ -185,6 +185,7 @@ void consensus_requests_restart(struct consensus *c)
         return;
     for (int i = 0; i < NONCES_MAX; i++)
         c->asks[i] = (struct ask){0};
+    c->nonce_first = c->next_nonce + 1;
     list_each(link, spare, &c->reads_asked)
         move(container_of(link, struct request, link), &c->reads_new);
     list_each(at, next, &c->reads_new)
@@ -286,7 +287,7 @@ void consensus_requests_timeout(struct consensus *c)
         return;
     while (!list_empty(&c->sent)) {
         struct request *first = container_of(c->sent.next, struct request, link);
-        if (first->sent_ns + c->config.retry_ns > c->now)
+        if (first->sent_ns + consensus_retry(c) > c->now)
             break;
         forward(c, first);
     }
@@ -300,6 +301,6 @@ uint64_t consensus_requests_deadline(const struct consensus *c)
         at = container_of(c->requests.next, struct request, by_age)->deadline_ns;
     if (!list_empty(&c->sent) && c->leader != CONSENSUS_NOBODY)
         at = min_u64(at, container_of(c->sent.next, struct request, link)->sent_ns +
-                             c->config.retry_ns);
+                             consensus_retry(c));
     return at;
 }

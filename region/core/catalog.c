@@ -348,7 +348,7 @@ void change_durable(struct region *region, struct change_op *change, bool durabl
         if (!change->told)
             group_mark_dirty(region, table);
     }
-    control_answer(region, change);
+    control_answer_change(region, change);
     change_end(region, change, true);
 }
 

@@ -395,7 +395,7 @@ void control_begin(struct region *region, struct op *op, uint64_t token)
     effect->op = op;
 }
 
-void control_answer(struct region *region, struct change_op *change)
+void control_answer_change(struct region *region, struct change_op *change)
 {
     if (change->request) {
         struct op *op = change->request->op;

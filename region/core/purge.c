@@ -225,10 +225,13 @@ void collect_begin(struct region *region, struct partition *partition,
                    const struct replicator_effect *effect)
 {
     uint64_t grace_ms = region->config.replication.tombstone_grace_ms;
+    uint64_t rest_ms = grace_ms / COLLECTIONS_PER_GRACE, after_ms = partition->collect_after_ms;
+    /* A wall clock that was set back is not waited for. */
+    bool resting = region->wall_ms < after_ms && after_ms - region->wall_ms <= rest_ms;
     if (partition->collect || partition->meta.tombstones == 0 || region->wall_ms < grace_ms ||
-        region->mono_ns < partition->collect_after_ns)
+        resting)
         return;
-    partition->collect_after_ns = region->mono_ns + grace_ms / COLLECTIONS_PER_GRACE * NS_PER_MS;
+    partition->collect_after_ms = region->wall_ms + rest_ms;
     struct purge_rule rule = {
         .vv = *effect->vv,
         .tombstones = true,

@@ -67,7 +67,7 @@ struct partition {
     struct list dirty;        /* region.dirty: has something to report */
     struct list applies;      /* struct apply, in order; the first few may be in flight */
     struct purge *collect;    /* NULL: none under way */
-    uint64_t collect_after_ns;
+    uint64_t collect_after_ms; /* of the wall clock, as the age of tombstones is */
     uint64_t trim_to;   /* log rows up to it may go */
     bool trimming;      /* a read or a batch of it is under way */
     uint32_t caught_up; /* bit per index of config.peers */
@@ -531,7 +531,7 @@ void table_erased(struct region *region, struct table_state *table, bool durable
 
 /* control.c: the control plane's operations. */
 void control_begin(struct region *region, struct op *op, uint64_t token);
-void control_answer(struct region *region, struct change_op *change);
+void control_answer_change(struct region *region, struct change_op *change);
 /* The table is not changing any more: takes up what was parked. */
 void control_resume(struct region *region, struct table_state *table);
 /* All checks at peers have been answered. */

@@ -87,10 +87,33 @@ static void set_timer(struct region *region, struct strong *strong)
         at = strong->seal_after_ns;
     if (strong->incoming.retry_ns && strong->incoming.retry_ns < at)
         at = strong->incoming.retry_ns;
+    if (strong_reads_deadline(strong) < at)
+        at = strong_reads_deadline(strong);
     heap_set(region->strong, strong, at);
 }
 
 /* ---- Stepping ---- */
+
+/* Whoever sends rubbish shall not fill the log with it. */
+static void bad_frame(struct region *region, const struct strong *strong,
+                      const struct consensus_effect *effect)
+{
+    enum { QUIET_MS = 1000 };
+    struct strong_region *all = region->strong;
+    if (region->mono_ns < all->bad_frame_after_ns) {
+        all->bad_frames_untold++;
+        return;
+    }
+    trace_emit(
+        &region->config.trace, TRACE_WARN,
+        "strong: frame refused table=%s partition=%u from=%s: %s; others since the last such "
+        "line: %llu",
+        strong->table->d.table.name, strong->partition->index,
+        region_id_name(strong_region_of(strong, effect->peer)), effect->reason,
+        (unsigned long long)all->bad_frames_untold);
+    all->bad_frame_after_ns = region->mono_ns + (uint64_t)QUIET_MS * NS_PER_MS;
+    all->bad_frames_untold = 0;
+}
 
 static void perform(struct region *region, struct strong *strong,
                     const struct consensus_effect *effect)
@@ -130,10 +153,7 @@ static void perform(struct region *region, struct strong *strong,
         strong_snapshot_write(region, strong, effect);
         return;
     case CONSENSUS_BAD_FRAME:
-        trace_emit(&region->config.trace, TRACE_WARN,
-                   "strong: frame refused table=%s partition=%u from=%s: %s",
-                   strong->table->d.table.name, strong->partition->index,
-                   region_id_name(strong_region_of(strong, effect->peer)), effect->reason);
+        bad_frame(region, strong, effect);
         return;
     }
     unreachable();
@@ -155,7 +175,8 @@ static void drain_inputs(struct region *region, struct strong *strong)
     if (strong->stepping)
         return;
     strong->stepping = true;
-    for (struct list *link; strong->state == STRONG_RUNNING && (link = list_take(&strong->inputs));) {
+    for (struct list *link;
+         strong->state == STRONG_RUNNING && (link = list_take(&strong->inputs));) {
         struct strong_input *input = container_of(link, struct strong_input, link);
         step(region, strong, &input->in);
         free(input);
@@ -202,9 +223,9 @@ static void tell_progress(struct region *region, struct strong *strong)
 {
     if (strong->persisted > strong->persisted_told) {
         strong->persisted_told = strong->persisted;
-        strong_input(region, strong,
-                     &(struct consensus_input){.kind = CONSENSUS_PERSISTED,
-                                               .seq = strong->persisted});
+        strong_input(
+            region, strong,
+            &(struct consensus_input){.kind = CONSENSUS_PERSISTED, .seq = strong->persisted});
         drain_inputs(region, strong);
     }
     if (strong->stable > strong->stable_told) {
@@ -267,6 +288,7 @@ static void timeout(struct region *region, struct strong *strong)
         strong->incoming.retry_ns = 0;
         strong_mark(region, strong);
     }
+    strong_reads_expire(region, strong);
     strong_input(region, strong, &(struct consensus_input){.kind = CONSENSUS_TIMEOUT});
     set_timer(region, strong);
 }
@@ -366,9 +388,9 @@ static void open_group(struct region *region, struct partition *partition)
     };
     check(strong->self < STRONG_MEMBERS);
     strong->witness = strong->self == setup->witness;
-    struct list *lists[] = {&strong->dirty,       &strong->inputs,     &strong->persists,
-                            &strong->applies,     &strong->calls_new,  &strong->calls_open,
-                            &strong->calls_read,  &strong->evaluations};
+    struct list *lists[] = {&strong->dirty,      &strong->inputs,     &strong->persists,
+                            &strong->applies,    &strong->calls_new,  &strong->calls_open,
+                            &strong->calls_read, &strong->evaluations};
     for (size_t i = 0; i < array_len(lists); i++)
         list_init(lists[i]);
     relay_init(&strong->relay, strong->self, region->config.strong.relay_silence_ms * NS_PER_MS,

@@ -32,8 +32,8 @@ void strong_settle(struct region *region, struct table_state *table);
 void strong_close(struct region *region, struct table_state *table);
 /* All groups are open and know a leader that serves. */
 bool strong_ready(const struct table_state *table);
-/* Writes the last entry into each group's log, partition 0 first: nothing is taken behind it. May be
- * called again at any time; group_advance is called whenever something has come of it. */
+/* Writes the last entry into each group's log, partition 0 first: nothing is taken behind it. May
+ * be called again at any time; group_advance is called whenever something has come of it. */
 void strong_seal(struct region *region, struct table_state *table);
 enum strong_sealed {
     STRONG_NOT_SEALED,

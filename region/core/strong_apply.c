@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Committed entries into items, one by one in the order of the log. An entry waits until its lane is
- * known, for the counts, and for the client whose ReturnValues are about what was there before; all
- * that are ready at the end of a step go into one batch with the index that the items then have.
+/* Committed entries into items, one by one in the order of the log. An entry waits until its lane
+ * is known, for the counts, and for the client whose ReturnValues are about what was there before;
+ * all that are ready at the end of a step go into one batch with the index that the items then
+ * have.
  *
  *      APPLY -> applies -> lane known -> batch: rows, applied index -> told -> durable: stable
  *                 ^                                                  |
@@ -55,8 +56,7 @@ static void add(struct region *region, struct strong *strong, const struct conse
                                    .origin = entry->origin,
                                    .noop = entry->kind == CONSENSUS_NOOP,
                                    .payload_len = entry->payload.len};
-    apply->wait = (struct wait){
-        .kind = WAIT_STRONG, .index = STRONG_WAIT_APPLY, .owner = strong};
+    apply->wait = (struct wait){.kind = WAIT_STRONG, .index = STRONG_WAIT_APPLY, .owner = strong};
     list_init(&apply->wait.link);
     if (entry->payload.len > 0)
         memcpy(apply->payload, entry->payload.at, entry->payload.len);
@@ -125,8 +125,8 @@ static void apply_one(struct region *region, struct strong *strong, struct batch
     check(apply->index == meta->applied_index + 1);
     struct strong_payload payload;
     if (!apply->noop) {
-        bool decoded = strong_payload_decode(bytes_make(apply->payload, apply->payload_len),
-                                             &payload);
+        bool decoded =
+            strong_payload_decode(bytes_make(apply->payload, apply->payload_len), &payload);
         check(decoded);
         if (payload.kind == STRONG_SEAL) {
             if (!meta->sealed)

@@ -25,6 +25,7 @@ struct strong_call {
     uint32_t index;          /* WRITE: of the key */
     bool executed;           /* WRITE: the result is filled */
     uint64_t read_index;     /* READ: what must be durable among the items first */
+    uint64_t deadline_ns;    /* READ, while it waits for that: a full disk is no reason to hang */
 };
 
 /* A committed entry on its way into the items. */
@@ -33,7 +34,7 @@ struct strong_apply {
     uint64_t index, term, token;
     uint8_t origin;
     bool noop, known;
-    bool held; /* until the rows of a snapshot are not on their way any more */
+    bool held;         /* until the rows of a snapshot are not on their way any more */
     struct lane *lane; /* pinned; NULL: none is needed */
     struct wait wait;
     size_t payload_len;
@@ -72,7 +73,7 @@ struct strong_input {
 
 /* A write of the log, kept until it is durable: a full disk only delays it. */
 struct strong_persist {
-    struct list link; /* strong.persists, by seq */
+    struct list link;   /* strong.persists, by seq */
     uint64_t seq, last; /* last: index up to which the log is durable with it */
     bool in_flight;
     struct buf rows;
@@ -92,8 +93,8 @@ struct strong_incoming {
     uint64_t id; /* of the piece at work; 0: none */
     uint64_t index, term, offset;
     bool last;
-    bool busy;       /* a read or a batch of it is under way */
-    bool piece_done; /* with the batch that is under way */
+    bool busy;         /* a read or a batch of it is under way */
+    bool piece_done;   /* with the batch that is under way */
     struct buf piece;  /* as it came */
     struct buf after;  /* row key behind which the piece begins; empty: the partition's begin */
     struct buf at;     /* how far this piece has been put in place */
@@ -155,8 +156,8 @@ struct strong {
     struct strong_image *images;
     bool serving;
     uint64_t serving_term;
-    uint16_t sealing;      /* a SEAL for this dissolver was evaluated here; 0 */
-    bool seal_asked;       /* our own SEAL is under way */
+    uint16_t sealing;       /* a SEAL for this dissolver was evaluated here; 0 */
+    bool seal_asked;        /* our own SEAL is under way */
     uint64_t seal_after_ns; /* when to try again */
     struct list calls_new;  /* before the group runs */
     struct list calls_open; /* proposed */
@@ -168,8 +169,8 @@ struct strong {
 
 struct strong_region {
     struct table_state *tables; /* uthash: those with groups here, by group_id */
-    struct list dirty;   /* groups with something to do before the step ends */
-    struct list closing; /* closed, and still referred to */
+    struct list dirty;          /* groups with something to do before the step ends */
+    struct list closing;        /* closed, and still referred to */
     struct strong **heap;
     uint32_t heap_count, heap_cap;
     struct strong_call *calls; /* uthash, by token */
@@ -178,6 +179,8 @@ struct strong_region {
     uint32_t all_count, all_cap;
     bool stream_up[VV_MAX]; /* CHANNEL_GROUPS_OUT, by index of config.peers */
     struct buf outbox[VV_MAX];
+    uint64_t bad_frame_after_ns; /* when the next may be told of */
+    uint64_t bad_frames_untold;
     struct arena arena; /* of one evaluation */
     struct buf scratch, payload;
 };
@@ -260,6 +263,9 @@ void strong_applies_drop(struct region *region, struct strong *strong);
 /* strong_read.c */
 void strong_read_ok(struct region *region, struct strong *strong, uint64_t token, uint64_t index);
 void strong_reads_settle(struct region *region, struct strong *strong);
+/* Ends those that have waited for the store too long; strong_reads_deadline: when the next has. */
+void strong_reads_expire(struct region *region, struct strong *strong);
+uint64_t strong_reads_deadline(const struct strong *strong);
 void strong_read_end(struct region *region, struct strong_call *call, const char *failure);
 
 /* strong_snapshot.c */

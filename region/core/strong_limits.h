@@ -14,7 +14,7 @@
     LIMIT("retry-ms", retry_ms, 10, 60000, 200)                                                    \
     LIMIT("placement-ms", placement_ms, 0, 86400000, 60000)                                        \
     LIMIT("relay-silence-ms", relay_silence_ms, 20, 60000, 300)                                    \
-    LIMIT("log-bytes-max", log_bytes_max, 65536, 1073741824, 16777216)
+    LIMIT("log-bytes-max", log_bytes_max, 2097152, 1073741824, 16777216)
 
 #define STRONG_LIMIT_COUNT_ONE(name, member, low, high, standard) +1
 enum { STRONG_LIMIT_COUNT = 0 STRONG_LIMIT_MAP(STRONG_LIMIT_COUNT_ONE) };

@@ -26,10 +26,10 @@ static void delete_entries(struct region *region, struct strong *strong, uint64_
                            uint64_t upto, struct buf *rows)
 {
     for (uint64_t index = from; index <= upto && index >= from; index++)
-        store_batch_delete(rows, keyspace_strong_log(&region->key_scratch,
-                                                     strong->table->d.table.number,
-                                                     strong->partition->index,
-                                                     strong->table->d.strong.epoch, index));
+        store_batch_delete(rows,
+                           keyspace_strong_log(&region->key_scratch, strong->table->d.table.number,
+                                               strong->partition->index,
+                                               strong->table->d.strong.epoch, index));
 }
 
 static void put_base(struct region *region, struct strong *strong,
@@ -86,8 +86,8 @@ void strong_persist(struct region *region, struct strong *strong, uint64_t seq,
         strong_log_encode(entry, strong->log_synced, value);
         store_batch_put(rows,
                         keyspace_strong_log(&region->key_scratch, strong->table->d.table.number,
-                                            strong->partition->index,
-                                            strong->table->d.strong.epoch, entry->index),
+                                            strong->partition->index, strong->table->d.strong.epoch,
+                                            entry->index),
                         buf_view(value));
         if (entry->index > strong->log_high)
             strong->log_high = entry->index;

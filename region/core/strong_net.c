@@ -47,10 +47,10 @@ void strong_net_flush(struct region *region)
         while (rest.len > 0) {
             size_t len = 0;
             while (len < rest.len) {
-                size_t next = len + 4 + (size_t)((uint32_t)rest.at[len] << 24 |
-                                                 (uint32_t)rest.at[len + 1] << 16 |
-                                                 (uint32_t)rest.at[len + 2] << 8 |
-                                                 (uint32_t)rest.at[len + 3]);
+                size_t next =
+                    len + 4 +
+                    (size_t)((uint32_t)rest.at[len] << 24 | (uint32_t)rest.at[len + 1] << 16 |
+                             (uint32_t)rest.at[len + 2] << 8 | (uint32_t)rest.at[len + 3]);
                 if (len > 0 && next > MESSAGE_BYTES_MAX)
                     break;
                 len = next;
@@ -84,20 +84,20 @@ static void receive(struct region *region, uint16_t peer, struct bytes envelope)
 {
     if (envelope.len < RELAY_HEADER_LEN)
         return;
-    struct strong *strong = find_group(region, bytes_make(envelope.at + RELAY_HEADER_LEN,
-                                                          envelope.len - RELAY_HEADER_LEN));
+    struct strong *strong = find_group(
+        region, bytes_make(envelope.at + RELAY_HEADER_LEN, envelope.len - RELAY_HEADER_LEN));
     if (!strong)
         return; /* of a table that is not here, or not any more */
     uint8_t from = strong_member_of(&strong->table->d.strong, peer), source;
     struct bytes frame;
     struct buf *forward = &region->strong->scratch;
     buf_reset(forward);
-    switch (relay_receive(&strong->relay, from, envelope, region->mono_ns, &source, &frame,
-                          forward)) {
+    switch (
+        relay_receive(&strong->relay, from, envelope, region->mono_ns, &source, &frame, forward)) {
     case RELAY_DELIVER:
-        strong_input(region, strong,
-                     &(struct consensus_input){
-                         .kind = CONSENSUS_FRAME, .peer = source, .bytes = frame});
+        strong_input(
+            region, strong,
+            &(struct consensus_input){.kind = CONSENSUS_FRAME, .peer = source, .bytes = frame});
         return;
     case RELAY_FORWARD:
         put_member(region, strong, source, buf_view(forward));

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strongly consistent reads: each group whose items are to be read is asked for a barrier, an index
- * such that items which have it show all that was acknowledged, or read, before the read began. Once
- * the store holds that much, the read is an ordinary one. */
+ * such that items which have it show all that was acknowledged, or read, before the read began.
+ * Once the store holds that much, the read is an ordinary one. */
 
 #include "region/core/strong_internal.h"
 
 static const char NOT_FORMED[] =
     "The table is becoming strongly consistent, or is being dissolved. The request may be retried.";
+
+static const char STORE_LATE[] =
+    "The disk of this Region is too full or too slow to show what the other Regions have. The "
+    "request may be retried.";
 
 static void end_barrier(struct region *region, struct request *request)
 {
@@ -117,6 +121,8 @@ void strong_read_ok(struct region *region, struct strong *strong, uint64_t token
         return;
     }
     call->read_index = index;
+    call->deadline_ns =
+        region->mono_ns + region->config.strong.request_timeout_ms * (uint64_t)NS_PER_MS;
     list_remove(&call->link);
     list_append(&strong->calls_read, &call->link);
 }
@@ -129,4 +135,21 @@ void strong_reads_settle(struct region *region, struct strong *strong)
         if (call->read_index <= strong->stable)
             strong_read_end(region, call, NULL);
     }
+}
+
+void strong_reads_expire(struct region *region, struct strong *strong)
+{
+    while (strong_reads_deadline(strong) <= region->mono_ns) {
+        region->counters.strong_refused++;
+        strong_read_end(region, container_of(strong->calls_read.next, struct strong_call, link),
+                        STORE_LATE);
+    }
+}
+
+/* They came in this order, and wait equally long. */
+uint64_t strong_reads_deadline(const struct strong *strong)
+{
+    if (list_empty(&strong->calls_read))
+        return UINT64_MAX;
+    return container_of(strong->calls_read.next, struct strong_call, link)->deadline_ns;
 }

@@ -8,9 +8,9 @@
  * The rows are read while writes go on, so they may be newer than the snapshot's index: `ahead` is
  * how new. That is no harm: the log from that index on writes them again, in order, and nothing
  * strong is read, nor anything evaluated, on items that are behind the log; but what a write found
- * before it, for its client, cannot be told there. `sealed` is as of the index. A transfer that ends
- * half-way leaves rows of two ages: what the member lacks is in the log that it is sent next, or it
- * gets a snapshot again. Its applied index moves only with the last piece. */
+ * before it, for its client, cannot be told there. `sealed` is as of the index. A transfer that
+ * ends half-way leaves rows of two ages: what the member lacks is in the log that it is sent next,
+ * or it gets a snapshot again. Its applied index moves only with the last piece. */
 
 #include "conflict/record.h"
 #include "region/core/strong_internal.h"
@@ -55,22 +55,19 @@ static struct strong_outgoing *open_outgoing(struct strong *strong, uint64_t id,
         strong->stable < strong->partition->meta.applied_index)
         return NULL;
     struct buf after = outgoing->after;
-    *outgoing = (struct strong_outgoing){
-        .id = id,
-        .peer = peer,
-        .index = strong->stable,
-        .sealed = strong->partition->meta.sealed,
-        .after = after};
+    *outgoing = (struct strong_outgoing){.id = id,
+                                         .peer = peer,
+                                         .index = strong->stable,
+                                         .sealed = strong->partition->meta.sealed,
+                                         .after = after};
     return outgoing;
 }
 
 static void fail_piece(struct region *region, struct strong *strong, uint64_t id, uint64_t offset)
 {
     strong_input(region, strong,
-                 &(struct consensus_input){.kind = CONSENSUS_SNAPSHOT_PIECE,
-                                           .id = id,
-                                           .offset = offset,
-                                           .failed = true});
+                 &(struct consensus_input){
+                     .kind = CONSENSUS_SNAPSHOT_PIECE, .id = id, .offset = offset, .failed = true});
 }
 
 void strong_snapshot_read(struct region *region, struct strong *strong, uint64_t id, uint8_t peer,
@@ -151,8 +148,7 @@ static bool piece_open(struct bytes from, struct piece *ret)
     uint8_t format;
     return bytes_take_u8(&from, &format) && format == PIECE_FORMAT &&
            bytes_take_be16(&from, &ret->sealed) && bytes_take_varint(&from, &ret->ahead) &&
-           bytes_take_varint(&from, &ret->count) &&
-           (ret->rows = from, true);
+           bytes_take_varint(&from, &ret->count) && (ret->rows = from, true);
 }
 
 static bool piece_take(struct bytes *rest, struct bytes *ret_key, struct bytes *ret_body)
@@ -291,7 +287,8 @@ void strong_install_rows(struct region *region, struct strong *strong, const str
     static const struct store_rows nothing = {0};
     /* Rows that cannot be read are replaced if the snapshot has them. */
     const struct store_rows *own = in->outcome == STORE_OK ? in->rows : &nothing;
-    struct bytes upto = own->more ? row_key(own->at[own->count - 1].key) : buf_view(&incoming->upto);
+    struct bytes upto =
+        own->more ? row_key(own->at[own->count - 1].key) : buf_view(&incoming->upto);
     struct batch *batch = batch_begin(region, strong->partition, OWNER_STRONG, strong);
     batch->strong_part = STRONG_BATCH_INSTALL;
     batch->strong_seq = incoming->id;
@@ -318,8 +315,7 @@ void strong_install_rows(struct region *region, struct strong *strong, const str
     batch_emit(region, batch);
 }
 
-void strong_install_durable(struct region *region, struct strong *strong, uint64_t id,
-                            bool durable)
+void strong_install_durable(struct region *region, struct strong *strong, uint64_t id, bool durable)
 {
     struct strong_incoming *incoming = &strong->incoming;
     incoming->busy = false;

@@ -28,10 +28,10 @@ static void read_log_from(struct region *region, struct strong *strong, uint64_t
 {
     uint32_t number = strong->table->d.table.number, partition = strong->partition->index;
     uint64_t id = new_read(region, strong, PART_LOG);
-    struct bytes begin = keyspace_strong_log(&region->key_scratch, number, partition,
-                                             epoch_of(strong), index);
-    struct bytes end = keyspace_strong_log(&region->end_scratch, number, partition,
-                                           epoch_of(strong), UINT64_MAX);
+    struct bytes begin =
+        keyspace_strong_log(&region->key_scratch, number, partition, epoch_of(strong), index);
+    struct bytes end =
+        keyspace_strong_log(&region->end_scratch, number, partition, epoch_of(strong), UINT64_MAX);
     read_emit_range(region, id, begin, end, false, LOAD_ROWS_MAX, LOAD_BYTES_MAX);
 }
 
@@ -42,10 +42,10 @@ void strong_load(struct region *region, struct strong *strong)
     strong->loading = PARTS;
     strong_found_init(&strong->found);
     uint64_t id = new_read(region, strong, PART_HARD);
-    struct bytes begin = keyspace_strong_hard(&region->key_scratch, number, partition,
-                                              epoch_of(strong), 0);
-    struct bytes end = keyspace_strong_hard(&region->end_scratch, number, partition,
-                                            epoch_of(strong), 2);
+    struct bytes begin =
+        keyspace_strong_hard(&region->key_scratch, number, partition, epoch_of(strong), 0);
+    struct bytes end =
+        keyspace_strong_hard(&region->end_scratch, number, partition, epoch_of(strong), 2);
     read_emit_range(region, id, begin, end, false, 2, LOAD_BYTES_MAX);
     id = new_read(region, strong, PART_BASE);
     read_emit_key(region, id,
@@ -81,8 +81,8 @@ static void configure(struct region *region, const struct strong *strong,
         .log_bytes_max = config->log_bytes_max,
         .frame_bytes_max = 2 * 1024 * 1024,
         .pending_max = 1024,
-        .evaluate_max = config->evaluate_max ? config->evaluate_max
-                                             : evaluate_max(config->log_bytes_max),
+        .evaluate_max =
+            config->evaluate_max ? config->evaluate_max : evaluate_max(config->log_bytes_max),
         .trim_entries = config->trim_entries ? config->trim_entries : 64,
         .quiesce = true,
         .trace = region->config.trace,
@@ -108,8 +108,7 @@ static void begin(struct region *region, struct strong *strong)
         start.incarnation = known >= region->wall_ms ? known + 1 : region->wall_ms;
     }
     if (!start.found || start.damaged_upto)
-        trace_emit(&region->config.trace, TRACE_WARN,
-                   "strong: %s table=%s partition=%u",
+        trace_emit(&region->config.trace, TRACE_WARN, "strong: %s table=%s partition=%u",
                    start.found ? "the log is damaged" : "this member's disk is new or was lost",
                    strong->table->d.table.name, strong->partition->index);
     if (!strong->witness) {
@@ -123,8 +122,8 @@ static void begin(struct region *region, struct strong *strong)
     if (found->unreadable) {
         /* Rows that nobody saw may lie behind: these are overwritten, or deleted unseen. Any that
          * are missed show as a hole at the next start, which is damage again, and no worse. */
-        uint64_t last = found->last_index > meta->applied_index ? found->last_index
-                                                                : meta->applied_index;
+        uint64_t last =
+            found->last_index > meta->applied_index ? found->last_index : meta->applied_index;
         strong->log_high = last + UNSEEN_ROWS;
     }
     strong->log_synced = start.base_index + start.entry_count;
@@ -188,8 +187,8 @@ void strong_put_first(struct region *region, struct batch *batch, const struct d
         struct buf *value = &region->log_scratch;
         buf_reset(value);
         strong_hard_encode(&hard, 1, value);
-        struct bytes key = keyspace_strong_hard(&region->key_scratch, next->table.number, i,
-                                                setup->epoch, 1);
+        struct bytes key =
+            keyspace_strong_hard(&region->key_scratch, next->table.number, i, setup->epoch, 1);
         store_batch_put(&batch->bytes, key, buf_view(value));
     }
 }

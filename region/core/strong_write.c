@@ -22,6 +22,9 @@ static const char NOT_SERVING[] =
 static const char UNKNOWN[] =
     "The table is strongly consistent, and the other Regions did not answer in time. The write may "
     "have been done, or may yet be.";
+static const char DISK_FULL[] =
+    "The disk of this Region is full. Nothing was done. The request may be retried once there is "
+    "space again.";
 static const char NOT_FORMED[] =
     "The table is becoming strongly consistent, or is being dissolved. Nothing was done. The "
     "request may be retried.";
@@ -152,6 +155,12 @@ void strong_write(struct region *region, struct request *request, uint32_t index
         request_settle(region, request);
         return;
     }
+    if (strong->retry_ns != UINT64_MAX) { /* it would only wait, and then not know */
+        region->counters.strong_refused++;
+        request_fail_undone(request, DISK_FULL);
+        request_settle(region, request);
+        return;
+    }
     struct strong_call *call = strong_call_new(region, strong, STRONG_CALL_WRITE, request, index);
     if (strong->state == STRONG_RUNNING)
         propose(region, strong, call);
@@ -196,8 +205,9 @@ static void nothing_written(struct region *region, struct strong_call *call, str
     trace_emit(&region->config.trace, TRACE_ERROR, "strong: leader and origin disagree table=%s",
                call->request->op->keys[call->index].table->name);
     region->counters.strong_refused++;
-    request_fail(call->request, API_INTERNAL,
-                 "The leader of this item could not carry out the operation. See the Regions' logs.");
+    request_fail(
+        call->request, API_INTERNAL,
+        "The leader of this item could not carry out the operation. See the Regions' logs.");
 }
 
 static void reply_write(struct region *region, struct strong_call *call,
@@ -315,11 +325,10 @@ void strong_image_applied(struct strong *strong, struct bytes key, uint64_t inde
 static void answer(struct region *region, struct strong *strong, uint64_t id,
                    enum consensus_verdict verdict, struct bytes bytes)
 {
-    strong_input_later(region, strong,
-                       &(struct consensus_input){.kind = CONSENSUS_EVALUATED,
-                                                 .id = id,
-                                                 .verdict = verdict,
-                                                 .bytes = bytes});
+    strong_input_later(
+        region, strong,
+        &(struct consensus_input){
+            .kind = CONSENSUS_EVALUATED, .id = id, .verdict = verdict, .bytes = bytes});
 }
 
 static void answer_tag(struct region *region, struct strong *strong, uint64_t id,
@@ -373,7 +382,8 @@ static void judge(struct region *region, struct strong *strong,
     }
     if (!op_wire_decode(operation, &strong->table->d.table, arena, &op)) {
         trace_emit(&region->config.trace, TRACE_WARN,
-                   "strong: a proposal cannot be read table=%s from=%s", strong->table->d.table.name,
+                   "strong: a proposal cannot be read table=%s from=%s",
+                   strong->table->d.table.name,
                    region_id_name(strong_region_of(strong, evaluation->origin)));
         answer_tag(region, strong, evaluation->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
         return;
@@ -421,11 +431,11 @@ static bool hold(const struct strong *strong, const struct strong_image *image,
         return true;
     if (!record_decode_body(body, &record))
         return false;
-    *ret = (struct held){.present = record.kind == RECORD_PUT,
-                         .item = record.item,
-                         .index = record.version.seq,
-                         .origin = strong_member_of(&strong->table->d.strong,
-                                                    record.version.origin)};
+    *ret =
+        (struct held){.present = record.kind == RECORD_PUT,
+                      .item = record.item,
+                      .index = record.version.seq,
+                      .origin = strong_member_of(&strong->table->d.strong, record.version.origin)};
     return true;
 }
 
@@ -444,10 +454,10 @@ static void evaluate_begin(struct region *region, struct strong *strong,
                            struct strong_evaluation *evaluation)
 {
     struct bytes key;
-    bool fits = op_wire_key(bytes_make(evaluation->operation, evaluation->operation_len), &key) &&
-                key.len >= KEYSPACE_ROW_KEY_MIN && key.len <= KEYSPACE_ROW_KEY_MAX &&
-                key_partition(key, strong->table->d.table.partition_count) ==
-                    strong->partition->index;
+    bool fits =
+        op_wire_key(bytes_make(evaluation->operation, evaluation->operation_len), &key) &&
+        key.len >= KEYSPACE_ROW_KEY_MIN && key.len <= KEYSPACE_ROW_KEY_MAX &&
+        key_partition(key, strong->table->d.table.partition_count) == strong->partition->index;
     if (!fits) {
         answer_tag(region, strong, evaluation->id, STRONG_ANSWER_REFUSED, BYTES_NONE);
         free_evaluation(region, evaluation);
@@ -497,8 +507,8 @@ static void seal(struct region *region, struct strong *strong, uint64_t id, stru
     answer(region, strong, id, CONSENSUS_EVALUATED_WRITE, buf_view(bytes));
 }
 
-/* What was evaluated while another reign began, or none, is void. A reign may have begun in the same
- * step as its first EVALUATE, which then comes before ROLE_CHANGED. */
+/* What was evaluated while another reign began, or none, is void. A reign may have begun in the
+ * same step as its first EVALUATE, which then comes before ROLE_CHANGED. */
 static void follow_reign(struct region *region, struct strong *strong,
                          const struct consensus_status *status)
 {
@@ -529,8 +539,8 @@ void strong_evaluate(struct region *region, struct strong *strong,
                                              .origin = effect->origin,
                                              .origin_applied = effect->index,
                                              .operation_len = operation.len};
-    evaluation->wait = (struct wait){
-        .kind = WAIT_STRONG, .index = STRONG_WAIT_EVALUATION, .owner = strong};
+    evaluation->wait =
+        (struct wait){.kind = WAIT_STRONG, .index = STRONG_WAIT_EVALUATION, .owner = strong};
     list_init(&evaluation->wait.link);
     if (operation.len > 0)
         memcpy(evaluation->operation, operation.at, operation.len);
@@ -568,14 +578,13 @@ void strong_role(struct region *region, struct strong *strong)
 {
     struct consensus_status status = consensus_status(strong->core);
     follow_reign(region, strong, &status);
-    trace_emit(&region->config.trace, TRACE_INFO,
-               "strong: table=%s partition=%u term=%llu leader=%s standing=%d",
-               strong->table->d.table.name, strong->partition->index,
-               (unsigned long long)status.term,
-               status.leader == CONSENSUS_NOBODY
-                   ? "none"
-                   : region_id_name(strong_region_of(strong, status.leader)),
-               (int)status.standing);
+    trace_emit(
+        &region->config.trace, TRACE_INFO,
+        "strong: table=%s partition=%u term=%llu leader=%s standing=%d",
+        strong->table->d.table.name, strong->partition->index, (unsigned long long)status.term,
+        status.leader == CONSENSUS_NOBODY ? "none"
+                                          : region_id_name(strong_region_of(strong, status.leader)),
+        (int)status.standing);
 }
 
 /* ---- Sealing ---- */
@@ -618,8 +627,7 @@ enum strong_sealed strong_sealed(const struct table_state *table, uint16_t *ret_
     for (uint32_t i = 0; i < table->d.table.partition_count; i++) {
         const struct partition *partition = &table->partitions[i];
         const struct strong *strong = partition->strong;
-        if (!partition->meta.sealed ||
-            (strong && strong->stable < partition->meta.applied_index))
+        if (!partition->meta.sealed || (strong && strong->stable < partition->meta.applied_index))
             return STRONG_NOT_SEALED;
     }
     return STRONG_SEALED;

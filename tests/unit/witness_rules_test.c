@@ -26,7 +26,8 @@ struct one {
     struct consensus_output out;
     struct consensus_message sent[64]; /* in the last step, or the one that its PERSISTED began */
     int sent_count;
-    uint64_t read_ok; /* token */
+    uint64_t read_ok;         /* token */
+    uint64_t election_ns_max; /* 0: 200 ms */
 };
 
 static void step(struct one *one, struct consensus_input in)
@@ -95,7 +96,8 @@ static void one_start(struct one *one, const struct consensus_entry *entries, ui
     struct consensus_config config = {.epoch = 1,
                                       .heartbeat_ns = 50 * ms,
                                       .election_ns = 200 * ms,
-                                      .election_ns_max = 200 * ms,
+                                      .election_ns_max =
+                                          one->election_ns_max ? one->election_ns_max : 200 * ms,
                                       .request_timeout_ns = 10000 * ms,
                                       .retry_ns = 5000 * ms,
                                       .batch_bytes_max = 1000,
@@ -105,7 +107,8 @@ static void one_start(struct one *one, const struct consensus_entry *entries, ui
                                       .pending_max = 10,
                                       .evaluate_max = 10,
                                       .trim_entries = 100};
-    *one = (struct one){.core = consensus_new(&config), .now = ms};
+    *one = (struct one){
+        .core = consensus_new(&config), .now = ms, .election_ns_max = one->election_ns_max};
     arena_init(&one->arena);
     struct consensus_start start = {.found = true,
                                     .hard = consensus_hard_initial(100),
@@ -171,12 +174,17 @@ static struct consensus_entry noop(uint64_t index, uint64_t term)
     return (struct consensus_entry){.index = index, .term = term, .origin = 1};
 }
 
+static uint64_t min_ms(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* ---- Reads ---- */
 
 static void test_leader_reads_after_a_round(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 0);
     elect(&one);
     uint64_t round = last_sent(&one, 1, MESSAGE_APPEND)->round;
@@ -201,7 +209,7 @@ static void test_leader_reads_after_a_round(void **state)
 static void test_leader_reads_its_whole_log(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     struct consensus_entry old[] = {noop(1, 1)};
     one_start(&one, old, 1, 1);
     elect(&one);
@@ -222,7 +230,7 @@ static void test_leader_reads_its_whole_log(void **state)
 static void test_follower_reads_by_nonce_and_term(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 1);
     struct consensus_entry entries[] = {noop(1, 2)};
     struct consensus_message m = append(1, 2, 0, 0, entries, 1);
@@ -257,12 +265,79 @@ static void test_follower_reads_by_nonce_and_term(void **state)
     one_end(&one);
 }
 
+/* Where the leader is farther away than a retry takes, each answer is to a question that has been
+ * asked again since. */
+static void test_slow_answers_are_not_thrown_away(void **state)
+{
+    (void)state;
+    struct one one = {0};
+    one_start(&one, NULL, 0, 1);
+    struct consensus_entry entries[] = {noop(1, 2)};
+    struct consensus_message m = append(1, 2, 0, 0, entries, 1);
+    m.leader_durable = 1;
+    frame(&one, &m);
+    step(&one, (struct consensus_input){.kind = CONSENSUS_READ, .token = 7, .strong = true});
+    uint64_t first = last_sent(&one, 1, MESSAGE_READ_INDEX)->nonce;
+    struct consensus_message beat = append(1, 2, 1, 2, NULL, 0);
+    for (int i = 0; i < 60; i++) {
+        one.now += 100 * ms;
+        frame(&one, &beat);
+    }
+    assert_true(last_sent(&one, 1, MESSAGE_READ_INDEX)->nonce > first);
+    step(&one, (struct consensus_input){.kind = CONSENSUS_READ, .token = 8, .strong = true});
+    uint64_t later = last_sent(&one, 1, MESSAGE_READ_INDEX)->nonce;
+    struct consensus_message answer = from(1, MESSAGE_READ_INDEX_RESPONSE, 2);
+    answer.for_incarnation = 100;
+    answer.index = 1;
+    answer.nonce = first;
+    frame(&one, &answer);
+    assert_int_equal(one.read_ok, 7); /* and not the read that came after that question */
+    frame(&one, &answer);
+    assert_int_equal(one.read_ok, 7);
+    answer.nonce = later;
+    frame(&one, &answer);
+    assert_int_equal(one.read_ok, 8);
+    one_end(&one);
+}
+
+/* Votes that come too late for one election after another: the waits grow, up to the bound. */
+static void test_failed_elections_wait_longer(void **state)
+{
+    (void)state;
+    struct one one = {.election_ns_max = 3200 * ms};
+    one_start(&one, NULL, 0, 0);
+    uint64_t wait = 0;
+    for (int i = 0; i < 8; i++) {
+        one.now = consensus_deadline(one.core);
+        step(&one, (struct consensus_input){.kind = CONSENSUS_TIMEOUT});
+        struct consensus_message yes =
+            from(1, MESSAGE_PRE_VOTE_RESPONSE, consensus_status(one.core).term);
+        yes.next_term = yes.term + 1;
+        yes.granted = true;
+        frame(&one, &yes);
+        assert_int_equal(consensus_status(one.core).role, CONSENSUS_CANDIDATE);
+        wait = consensus_deadline(one.core) - one.now;
+        assert_true(wait >= min_ms(200 * ms << i, 3200 * ms));
+        assert_true(wait <= 2 * min_ms(200 * ms << i, 3200 * ms));
+    }
+    /* The one that comes within that time is a measure, too: the leader waits for its followers. */
+    one.now += wait / 2;
+    struct consensus_message vote = from(1, MESSAGE_VOTE_RESPONSE, consensus_status(one.core).term);
+    vote.granted = true;
+    frame(&one, &vote);
+    assert_int_equal(consensus_status(one.core).role, CONSENSUS_LEADER);
+    one.now += 1000 * ms;
+    step(&one, (struct consensus_input){.kind = CONSENSUS_TIMEOUT});
+    assert_int_equal(consensus_status(one.core).role, CONSENSUS_LEADER);
+    one_end(&one);
+}
+
 /* ---- Commits ---- */
 
 static void test_figure_8(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     struct consensus_entry old[] = {noop(1, 1)};
     one_start(&one, old, 1, 2);
     elect(&one);
@@ -278,7 +353,7 @@ static void test_figure_8(void **state)
 static void test_mark_of_an_older_entry(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     struct consensus_entry old[] = {noop(1, 1)};
     one_start(&one, old, 1, 2);
     struct consensus_message m = append(1, 3, 1, 1, NULL, 0);
@@ -296,7 +371,7 @@ static void test_mark_of_an_older_entry(void **state)
 static void test_mark_does_not_outlive_its_term(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 1);
     struct consensus_entry first[] = {noop(1, 2), noop(2, 2), noop(3, 2)};
     struct consensus_message m = append(1, 2, 0, 0, first, 3);
@@ -319,7 +394,7 @@ static void test_mark_does_not_outlive_its_term(void **state)
 static void test_leader_marks_what_is_durable(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 0);
     elect(&one);
     struct consensus_message m = has(1, 1, 1, 0);
@@ -348,7 +423,7 @@ static void test_leader_marks_what_is_durable(void **state)
 static void test_follower_answers_when_durable(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 1);
     struct consensus_message m = append(1, 2, 0, 0, NULL, 0);
     frame(&one, &m);
@@ -368,7 +443,7 @@ static void test_follower_answers_when_durable(void **state)
 static void test_late_append_cuts_nothing(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 1);
     struct consensus_entry entries[] = {noop(1, 2), noop(2, 2), noop(3, 2)};
     struct consensus_message m = append(1, 2, 0, 0, entries, 3);
@@ -382,7 +457,7 @@ static void test_late_append_cuts_nothing(void **state)
 static void test_acknowledgement_of_a_lost_disk(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 0);
     elect(&one);
     struct consensus_message m = has(1, 1, 0, 0);
@@ -405,7 +480,7 @@ static void test_acknowledgement_of_a_lost_disk(void **state)
 static void test_vote_is_durable_before_it_is_told(void **state)
 {
     (void)state;
-    struct one one;
+    struct one one = {0};
     one_start(&one, NULL, 0, 0);
     one.disk_stalled = true;
     struct consensus_message ask = from(1, MESSAGE_VOTE, 1);
@@ -424,7 +499,7 @@ static void test_standing(void **state)
 {
     (void)state;
     struct consensus_entry entries[] = {noop(1, 1), noop(2, 1)};
-    struct one one;
+    struct one one = {0};
     one_start(&one, entries, 2, 1);
     consensus_free(one.core);
     struct consensus_config config = {.epoch = 1,
@@ -477,6 +552,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_leader_reads_after_a_round),
                                        cmocka_unit_test(test_leader_reads_its_whole_log),
                                        cmocka_unit_test(test_follower_reads_by_nonce_and_term),
+                                       cmocka_unit_test(test_slow_answers_are_not_thrown_away),
+                                       cmocka_unit_test(test_failed_elections_wait_longer),
                                        cmocka_unit_test(test_figure_8),
                                        cmocka_unit_test(test_mark_of_an_older_entry),
                                        cmocka_unit_test(test_mark_does_not_outlive_its_term),

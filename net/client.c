@@ -51,7 +51,8 @@ void client_request_fail(struct client_request *request, const char *failure)
 
 static void tell_failure(struct client_request *request)
 {
-    struct http_answer answer = {.failure = request->failure};
+    struct http_answer answer = {
+        .failure = request->failure, .sent = request->sent, .timed_out = request->timed_out};
     void (*done)(void *, const struct http_answer *) = request->done;
     void *context = request->context;
     client_request_free(request);
@@ -135,6 +136,7 @@ static void sweep_requests(struct list *requests, uint64_t now, bool waiting)
         struct client_conn *conn = request->conn;
         if (waiting)
             request->client->waiting_count--;
+        request->timed_out = true;
         client_request_fail(request, "timed out");
         if (conn) {
             conn->request = NULL;
@@ -211,6 +213,7 @@ struct client_request *client_send(struct client *client, const struct client_ca
     request->done = done;
     request->context = context;
     request->is_head = bytes_is(call->method, "HEAD");
+    request->once = call->once;
     request->deadline_ms = call->timeout_ms ? client_now_ms(client) + call->timeout_ms : UINT64_MAX;
     format_request(client, call, &request->bytes);
     if (client->address.ss_family == AF_UNSPEC &&

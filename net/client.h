@@ -26,6 +26,8 @@ struct client_config {
 struct http_answer {     /* borrowed for the callback */
     int status;          /* 0: no answer; `failure` says why */
     const char *failure; /* NULL on success */
+    bool sent;           /* the other side may have seen some of the request */
+    bool timed_out;      /* no answer within timeout_ms */
     struct http_header *headers;
     uint32_t header_count;
     struct bytes body; /* as sent: not decompressed */
@@ -43,10 +45,11 @@ struct client_call {
     uint32_t header_count;
     struct bytes body;
     uint64_t timeout_ms; /* 0: none */
+    bool once;           /* never sent again, as it must not be carried out twice */
 };
 /* Copies all it needs. done comes exactly once, never from within this call. A request that met a
  * kept-alive connection closed by the other side before any byte of an answer is sent again, once,
- * on a new one. */
+ * on a new one, unless it says `once`. */
 struct client_request *client_send(struct client *client, const struct client_call *call,
                                    void (*done)(void *context, const struct http_answer *answer),
                                    void *context);

@@ -36,6 +36,7 @@ void client_conn_carry(struct client_conn *conn, struct client_request *request)
     request->conn = conn;
     conn->heard = conn->complete = false;
     if (conn->connect_ms == UINT64_MAX) {
+        request->sent = true;
         tcp_wake(&conn->tcp);
         buf_append_bytes(&conn->tcp.out, buf_view(&request->bytes));
     }
@@ -48,7 +49,8 @@ static void conn_break(struct client_conn *conn, const char *failure)
     struct client *client = conn->client;
     struct client_request *request = conn->request;
     conn->request = NULL;
-    bool again = request && conn->used && !conn->heard && !request->retried && !client->closing;
+    bool again = request && conn->used && !conn->heard && !request->retried && !request->once &&
+                 !client->closing;
     client_conn_close(conn);
     if (again) {
         request->conn = NULL;
@@ -167,7 +169,8 @@ static void finish_answer(struct client_conn *conn)
     struct http_answer answer = {.status = (int)conn->parser.status_code,
                                  .headers = conn->head.at,
                                  .header_count = conn->head.count,
-                                 .body = buf_view(&conn->body)};
+                                 .body = buf_view(&conn->body),
+                                 .sent = true};
     void (*done)(void *, const struct http_answer *) = request->done;
     void *context = request->context;
     conn->request = NULL;

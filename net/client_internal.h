@@ -19,7 +19,8 @@ struct client_request {
     struct client_conn *conn; /* while active */
     struct buf bytes;         /* the whole request: it may have to be sent twice */
     uint64_t deadline_ms;     /* UINT64_MAX: none */
-    bool is_head, retried;
+    bool is_head, retried, once;
+    bool sent, timed_out; /* see http_answer */
     const char *failure;
     void (*done)(void *context, const struct http_answer *answer);
     void *context;

@@ -463,6 +463,6 @@ void conn_accept(struct server *server, uv_stream_t *listener)
     int len = sizeof(peer);
     uv_tcp_getpeername(&conn->tcp.handle, (struct sockaddr *)&peer, &len);
     tcp_address_text((struct sockaddr *)&peer, conn->host.peer, sizeof(conn->host.peer));
-    server->stats.accepted++;
+    conn->host.number = ++server->stats.accepted;
     tcp_start(&conn->tcp);
 }

@@ -57,6 +57,7 @@ struct http_host {
     struct pool *pool;
     struct buf *out; /* answers go here, after wake */
     char peer[64];
+    uint64_t number;    /* among all that the server has accepted, from 1 */
     uint64_t now_ms;    /* monotonic */
     uint32_t exchanges; /* alive */
     bool draining;      /* ask clients to close */

@@ -257,6 +257,11 @@ const char *exchange_peer(const struct exchange *exchange)
     return exchange->host->peer;
 }
 
+uint64_t exchange_connection(const struct exchange *exchange)
+{
+    return exchange->host->number;
+}
+
 bool exchange_gone(const struct exchange *exchange)
 {
     if (!exchange->h1 && !exchange->stream)

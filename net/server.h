@@ -93,6 +93,8 @@ void exchange_set_user(struct exchange *exchange, void *user);
 void *exchange_user(const struct exchange *exchange);
 /* Where the client is, "127.0.0.1:51234". */
 const char *exchange_peer(const struct exchange *exchange);
+/* Its connection's number among those of the server: the newest is server_stats().accepted. */
+uint64_t exchange_connection(const struct exchange *exchange);
 bool exchange_gone(const struct exchange *exchange); /* its connection has closed */
 
 /* Sends the answer: content-length is added, headers and body are copied or written at once. The

@@ -31,6 +31,7 @@ struct fixture {
     struct buf log, seen; /* answers and requests */
     uint32_t answers;
     bool free_in_answer;
+    bool sent, timed_out; /* of the last answer */
 };
 
 static void conn_gone(uv_handle_t *handle)
@@ -125,6 +126,8 @@ static void on_answer(void *context, const struct http_answer *answer)
 {
     struct fixture *f = context;
     f->answers++;
+    f->sent = answer->sent;
+    f->timed_out = answer->timed_out;
     if (answer->failure)
         buf_printf(&f->log, "failed: %s\n", answer->failure);
     else
@@ -222,6 +225,35 @@ static void test_a_stale_connection_is_tried_again(void **state)
     stop(&f);
 }
 
+/* Who must not do a thing twice has to know whether it may have been done. */
+static void test_once_is_once(void **state)
+{
+    (void)state;
+    static const char *const script[] = {OK("1", "1"), CLOSE, SILENCE};
+    struct client_config config = {.connections_max = 1};
+    struct fixture f;
+    start(&f, script, &config);
+    send_timed(&f, "PUT", 0);
+    raw_until(&f.loop, f.answers == 1);
+    assert_true(f.sent);
+    struct client_call call = {
+        .method = bytes_literal("PUT"), .path = bytes_literal("/p"), .once = true};
+    client_send(f.client, &call, on_answer, &f); /* on the same connection, which then breaks */
+    raw_until(&f.loop, f.answers == 2);
+    assert_true(f.sent);
+    assert_false(f.timed_out);
+    assert_int_equal(f.requests, 2);
+    assert_int_equal(f.accepted, 1);
+    struct client_request *first = send_timed(&f, "GET", 0);
+    raw_until(&f.loop, f.requests == 3);
+    send_timed(&f, "GET", 30); /* in line behind it, to the end */
+    raw_until(&f.loop, f.answers == 3);
+    assert_false(f.sent);
+    assert_true(f.timed_out);
+    client_cancel(first);
+    stop(&f);
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -311,6 +343,7 @@ static void test_nobody_listens(void **state)
     struct client_call call = {.method = bytes_literal("GET"), .path = bytes_literal("/")};
     client_send(other, &call, on_answer, &f);
     expect(&f, 1, "failed: connection refused\n");
+    assert_false(f.sent);
     client_free(other);
     config.address = "not an address";
     other = client_new(&f.loop, &config);
@@ -326,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_answers),
         cmocka_unit_test(test_request_bytes),
         cmocka_unit_test(test_a_stale_connection_is_tried_again),
+        cmocka_unit_test(test_once_is_once),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_answer_too_long),
         cmocka_unit_test(test_the_pool_and_its_line),

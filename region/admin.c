@@ -17,7 +17,7 @@
 
 enum { CONFLICTS_LIMIT = 100, CONFLICTS_LIMIT_MAX = 1000, CLOCK_BODY_MAX = 4096 };
 
-static void respond(struct exchange *exchange, int status, const char *type, const struct buf *body)
+void admin_respond(struct exchange *exchange, int status, const char *type, const struct buf *body)
 {
     struct http_header headers[] = {
         {bytes_literal("server"), bytes_literal("tidemark")},
@@ -28,12 +28,12 @@ static void respond(struct exchange *exchange, int status, const char *type, con
 }
 
 /* {"error":"..."}; the text holds nothing that JSON would have to escape. */
-static void respond_error(struct exchange *exchange, int status, const char *text)
+void admin_respond_error(struct exchange *exchange, int status, const char *text)
 {
     struct buf body cleanup(buf_deinit);
     buf_init(&body);
     buf_printf(&body, "{\"error\":\"%s\"}\n", text);
-    respond(exchange, status, "application/json", &body);
+    admin_respond(exchange, status, "application/json", &body);
 }
 
 /* ---- Requests ---- */
@@ -81,7 +81,7 @@ static bool parse_count(struct bytes text, uint32_t max, uint32_t *ret)
 
 /* No page of ours changes anything, so any page is another site's: comparing its Origin with our
  * Host would only let in one whose name has been made to point here. */
-static bool from_a_page(const struct http_request *request)
+bool admin_from_a_page(const struct http_request *request)
 {
     return http_request_header(request, "origin").len > 0 ||
            http_request_header(request, "sec-fetch-site").len > 0;
@@ -107,12 +107,12 @@ static bool read_member(const json_t *body, const char *name, int64_t max, int64
 static void handle_clock(struct admin *admin, struct exchange *exchange)
 {
     const struct http_request *request = exchange_request(exchange);
-    if (from_a_page(request)) {
-        respond_error(exchange, 403, "requests made by a web page are refused");
+    if (admin_from_a_page(request)) {
+        admin_respond_error(exchange, 403, "requests made by a web page are refused");
         return;
     }
     if (request->body.len > CLOCK_BODY_MAX) {
-        respond_error(exchange, 413, "the body is too large");
+        admin_respond_error(exchange, 413, "the body is too large");
         return;
     }
     uint64_t now_ns = admin->loop->mono_ns;
@@ -129,7 +129,7 @@ static void handle_clock(struct admin *admin, struct exchange *exchange)
     good = good && known == json_object_size(body);
     json_decref(body);
     if (!good) {
-        respond_error(
+        admin_respond_error(
             exchange, 400,
             "expected a JSON object with the integers offset_ms (at most a hundred years) and "
             "rate_ppm (at most 1000000), both optional");
@@ -142,7 +142,7 @@ static void handle_clock(struct admin *admin, struct exchange *exchange)
     buf_init(&answer);
     buf_printf(&answer, "{\"offset_ms\":%" PRId64 ",\"rate_ppm\":%" PRId64 "}\n", offset_ms,
                rate_ppm);
-    respond(exchange, 200, "application/json", &answer);
+    admin_respond(exchange, 200, "application/json", &answer);
 }
 
 /* ---- GET ---- */
@@ -155,7 +155,7 @@ static void handle_health(const struct admin *admin, struct exchange *exchange)
                admin->config->core.witness_only ? "healthy: witness in %s"
                                                 : "healthy: dynamodb.%s.amazonaws.com",
                region_id_name(admin->config->core.region));
-    respond(exchange, 200, "text/plain", &body);
+    admin_respond(exchange, 200, "text/plain", &body);
 }
 
 static void handle_status(const struct admin *admin, struct exchange *exchange)
@@ -163,7 +163,7 @@ static void handle_status(const struct admin *admin, struct exchange *exchange)
     struct buf body cleanup(buf_deinit);
     buf_init(&body);
     admin_write_status(admin, &body);
-    respond(exchange, 200, "application/json", &body);
+    admin_respond(exchange, 200, "application/json", &body);
 }
 
 static void handle_metrics(const struct admin *admin, struct exchange *exchange)
@@ -171,24 +171,31 @@ static void handle_metrics(const struct admin *admin, struct exchange *exchange)
     struct buf body cleanup(buf_deinit);
     buf_init(&body);
     admin_write_metrics(admin, &body);
-    respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
+    admin_respond(exchange, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
 }
 
 static void handle_conflicts(const struct admin *admin, struct exchange *exchange)
 {
     struct bytes path = exchange_request(exchange)->path;
     struct bytes limit_text = query_value(path, "limit");
+    struct bytes newest_text = query_value(path, "newest");
     uint32_t limit = CONFLICTS_LIMIT;
-    if (limit_text.len > 0 && !parse_count(limit_text, CONFLICTS_LIMIT_MAX, &limit)) {
-        respond_error(exchange, 400, "limit: expected a number from 1 to 1000");
+    bool newest = newest_text.len > 0;
+    if ((newest || limit_text.len > 0) &&
+        !parse_count(newest ? newest_text : limit_text, CONFLICTS_LIMIT_MAX, &limit)) {
+        admin_respond_error(exchange, 400,
+                            newest ? "newest: expected a number from 1 to 1000"
+                                   : "limit: expected a number from 1 to 1000");
         return;
     }
     struct buf body cleanup(buf_deinit);
     buf_init(&body);
-    if (admin_write_conflicts(admin, query_value(path, "after"), limit, &body))
-        respond(exchange, 200, "application/json", &body);
+    if (newest ? admin_write_newest_conflicts(admin, limit, &body)
+               : admin_write_conflicts(admin, query_value(path, "after"), limit, &body))
+        admin_respond(exchange, 200, "application/json", &body);
     else
-        respond_error(exchange, 400, "after: expected the token of a page before, or nothing");
+        admin_respond_error(exchange, 400,
+                            "after: expected the token of a page before, or nothing");
 }
 
 bool admin_handle(struct admin *admin, struct exchange *exchange)
@@ -209,10 +216,10 @@ bool admin_handle(struct admin *admin, struct exchange *exchange)
         handle_conflicts(admin, exchange);
     else if (bytes_is(request->method, "PUT") && bytes_is(path, "/tidemark/clock"))
         handle_clock(admin, exchange);
-    else
-        respond_error(
+    else if (!admin_handle_faults(admin, exchange, path))
+        admin_respond_error(
             exchange, 404,
             "no such route: GET /metrics, GET /tidemark/status, GET /tidemark/conflicts, PUT "
-            "/tidemark/clock");
+            "/tidemark/clock, GET or PUT /tidemark/faults, PUT /tidemark/transfer");
     return true;
 }

@@ -36,6 +36,28 @@ static void write_lag(struct buf *to, const char *region, const struct replicati
                lag->count, true_or_false(lag->connected), true_or_false(lag->stalled));
 }
 
+/* Places in logs, for whoever counts what a Region had that others have not. */
+static void write_logs(const struct admin *admin, const struct table *table, struct buf *to)
+{
+    const struct region *core = driver_core(admin->driver);
+    struct region_log log;
+    uint64_t tombstones = 0;
+    const char *comma = "";
+    buf_append_text(to, ",\"logs\":[");
+    for (uint32_t i = 0; i < table->partition_count; i++) {
+        if (!region_log_at(core, table, i, &log))
+            continue;
+        buf_printf(to, "%s{\"partition\":%u,\"last\":%" PRIu64 ",\"of\":{", comma, i, log.last);
+        for (uint32_t j = 0; j < log.vv->count; j++)
+            buf_printf(to, "%s\"%s\":%" PRIu64, j ? "," : "", region_id_name(log.vv->at[j].origin),
+                       log.vv->at[j].seq);
+        buf_append_text(to, "}}");
+        tombstones += log.tombstones;
+        comma = ",";
+    }
+    buf_printf(to, "],\"tombstones\":%" PRIu64, tombstones);
+}
+
 static void write_table(const struct admin *admin, const struct table *table, struct buf *to)
 {
     const struct region *core = driver_core(admin->driver);
@@ -58,7 +80,9 @@ static void write_table(const struct admin *admin, const struct table *table, st
         write_lag(to, region_id_name(peer), &lag);
         comma = ",";
     }
-    buf_append_text(to, "]}");
+    buf_append_u8(to, ']');
+    write_logs(admin, table, to);
+    buf_append_u8(to, '}');
 }
 
 void admin_write_status(const struct admin *admin, struct buf *to)
@@ -357,30 +381,28 @@ static void write_conflict(const struct admin *admin, const struct table *table,
     buf_append_u8(to, '}');
 }
 
-bool admin_write_conflicts(const struct admin *admin, struct bytes after, uint32_t limit,
-                           struct buf *to)
+static bool read_conflicts(const struct admin *admin, struct bytes after, uint32_t limit,
+                           bool newest, struct buf *scratch, struct store_rows *ret)
 {
-    struct buf token cleanup(buf_deinit);
-    struct buf scratch cleanup(buf_deinit);
-    buf_init(&token);
-    buf_init(&scratch);
-    if (!read_hex(after, &token))
-        return false;
-    const struct region *core = driver_core(admin->driver);
     struct store_read read = {0};
-    region_ledger_read(core, buf_view(&token), limit, &scratch, &read);
+    region_ledger_read(driver_core(admin->driver), after, limit, scratch, &read);
+    read.reverse = newest;
     if (read.bytes_max > CONFLICTS_BYTES_MAX)
         read.bytes_max = CONFLICTS_BYTES_MAX;
-    struct store_rows rows = {0};
-    if (admin->store->ops->read(admin->store, &read, &rows) != STORE_OK)
-        return false;
+    return admin->store->ops->read(admin->store, &read, ret) == STORE_OK;
+}
+
+static void write_conflict_rows(const struct admin *admin, const struct store_rows *rows,
+                                struct buf *to)
+{
+    const struct region *core = driver_core(admin->driver);
     buf_append_text(to, "{\"conflicts\":[");
     const char *comma = "";
-    for (uint32_t i = 0; i < rows.count; i++) {
+    for (uint32_t i = 0; i < rows->count; i++) {
         const struct table *table = NULL;
         struct bytes name = BYTES_NONE;
         struct ledger_entry entry;
-        if (!region_ledger_row(core, &rows.at[i], &table, &name, &entry)) {
+        if (!region_ledger_row(core, &rows->at[i], &table, &name, &entry)) {
             log_line(admin->log, TRACE_WARN, "a row of the ledger cannot be read and is left out");
             continue;
         }
@@ -388,6 +410,20 @@ bool admin_write_conflicts(const struct admin *admin, struct bytes after, uint32
         write_conflict(admin, table, name, &entry, to);
         comma = ",";
     }
+}
+
+bool admin_write_conflicts(const struct admin *admin, struct bytes after, uint32_t limit,
+                           struct buf *to)
+{
+    struct buf token cleanup(buf_deinit);
+    struct buf scratch cleanup(buf_deinit);
+    struct store_rows rows = {0};
+    buf_init(&token);
+    buf_init(&scratch);
+    if (!read_hex(after, &token) ||
+        !read_conflicts(admin, buf_view(&token), limit, false, &scratch, &rows))
+        return false;
+    write_conflict_rows(admin, &rows, to);
     buf_append_text(to, "],\"next\":");
     if (rows.more && rows.count > 0) {
         buf_append_u8(to, '"');
@@ -396,5 +432,17 @@ bool admin_write_conflicts(const struct admin *admin, struct bytes after, uint32
     } else {
         buf_append_text(to, "null}\n");
     }
+    return true;
+}
+
+bool admin_write_newest_conflicts(const struct admin *admin, uint32_t limit, struct buf *to)
+{
+    struct buf scratch cleanup(buf_deinit);
+    struct store_rows rows = {0};
+    buf_init(&scratch);
+    if (!read_conflicts(admin, BYTES_NONE, limit, true, &scratch, &rows))
+        return false;
+    write_conflict_rows(admin, &rows, to);
+    buf_append_text(to, "],\"next\":null}\n");
     return true;
 }

@@ -218,6 +218,7 @@ static void step_input(struct driver *driver)
     case REGION_PERSISTED:
     case REGION_CALL:
     case REGION_CALL_DONE:
+    case REGION_TRANSFER:
     case REGION_TIMEOUT:
         break;
     }

@@ -13,6 +13,7 @@
 #include "region/admin.h"
 #include "region/clock.h"
 #include "region/driver.h"
+#include "region/faults.h"
 #include "region/metrics.h"
 #include "region/peers.h"
 #include "region/serve.h"
@@ -28,6 +29,7 @@ struct node {
     struct region_config core; /* config's, with what is this process's own */
     struct clock clock;
     struct metrics metrics;
+    struct faults faults;
     struct admin admin;
     struct store *store;
     struct server *server, *peer_server; /* peer_server: NULL when peers use `server` */
@@ -147,6 +149,8 @@ static void start_driver(struct node *node)
         .clock = &node->clock,
         .store = node->store,
         .driver = node->driver,
+        .serve = node->serve,
+        .faults = &node->faults,
         .peers = node->peers,
         .metrics = &node->metrics,
         .server = node->server,
@@ -163,13 +167,16 @@ struct node *node_open(struct loop *loop, const struct config *config, const str
     node->log = log;
     node->events = *events;
     clock_set(&node->clock, loop->mono_ns, config->clock_offset_ms, config->clock_rate_ppm);
-    uint64_t seeds[3];
+    uint64_t seeds[4];
     check(getrandom(seeds, sizeof(seeds), 0) == (ssize_t)sizeof(seeds));
     node->core = config->core;
     node->core.seed = node->core.replication.seed = seeds[0];
     node->core.trace = node->core.replication.trace = log_trace(log);
     node->serve = serve_new(config, loop, &node->metrics, seeds[1]);
     node->peers = peers_new(loop, config, log, seeds[2]);
+    faults_init(&node->faults, seeds[3]);
+    serve_set_faults(node->serve, &node->faults);
+    peers_set_faults(node->peers, &node->faults);
 
     struct store_leveldb_config store = {.directory = config->data,
                                          .cache_bytes = config->cache_bytes,

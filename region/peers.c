@@ -57,7 +57,7 @@ static void push_stream(const struct stream *stream, enum region_input_kind kind
 static void stream_begin(struct stream *stream, struct grpc_call *call)
 {
     stream->call = call;
-    stream->known = stream->dropping = false;
+    stream->known = stream->dropping = stream->begun = false;
     stream->generation = ++stream->peer->peers->generation;
     if (comes_and_goes(stream))
         push_stream(stream, REGION_PEER_UP, BYTES_NONE);
@@ -69,6 +69,7 @@ static void stream_end(struct stream *stream, const char *reason)
 {
     stream->call = NULL;
     stream->known = false;
+    peers_drop_held(stream);
     if (comes_and_goes(stream))
         push_stream(stream, REGION_PEER_DOWN, BYTES_NONE);
     log_line(stream->peer->peers->log, TRACE_INFO, "%s %s: stream closed: %s",
@@ -188,10 +189,24 @@ void peers_send(struct peers *peers, uint16_t peer, enum region_channel channel,
     struct stream *stream = find_stream(peers, peer, channel);
     if (!stream->call || !stream->known)
         return;
-    if (channel == CHANNEL_GROUPS_OUT)
+    if (peers->faults && peers->faults->count > 0)
+        peers_send_faulty(stream, message);
+    else
+        peers_send_now(stream, message);
+}
+
+void peers_send_now(struct stream *stream, struct bytes message)
+{
+    stream->begun = true;
+    if (stream->channel == CHANNEL_GROUPS_OUT)
         peers_send_groups(stream, message);
     else
         grpc_call_send(stream->call, message);
+}
+
+void peers_set_faults(struct peers *peers, struct faults *faults)
+{
+    peers->faults = faults;
 }
 
 void peers_close(struct peers *peers, uint16_t peer, enum region_channel channel,
@@ -271,6 +286,7 @@ void peers_round(struct peers *peers)
         for (unsigned j = 0; j < CHANNELS; j++) {
             if (peers->at[i].streams[j].reopen_ns <= now_ns)
                 open_stream(&peers->at[i].streams[j]);
+            peers_send_held(&peers->at[i].streams[j]);
         }
     }
     peers_expire_calls(peers);
@@ -283,6 +299,8 @@ uint64_t peers_deadline(const struct peers *peers)
         for (unsigned j = 0; j < CHANNELS; j++) {
             if (peers->at[i].streams[j].reopen_ns < deadline_ns)
                 deadline_ns = peers->at[i].streams[j].reopen_ns;
+            uint64_t held_ns = peers_held_deadline(&peers->at[i].streams[j]);
+            deadline_ns = held_ns < deadline_ns ? held_ns : deadline_ns;
         }
     }
     return deadline_ns;
@@ -331,9 +349,11 @@ struct peers *peers_new(struct loop *loop, const struct config *config, const st
         struct peer *peer = &peers->at[i];
         peer->peers = peers;
         peer->region = config->peers[i].region;
-        for (unsigned j = 0; j < CHANNELS; j++)
+        for (unsigned j = 0; j < CHANNELS; j++) {
             peer->streams[j] = (struct stream){
                 .peer = peer, .channel = (enum region_channel)j, .reopen_ns = UINT64_MAX};
+            list_init(&peer->streams[j].held);
+        }
     }
     return peers;
 }
@@ -375,6 +395,10 @@ void peers_free(struct peers *peers)
 {
     if (!peers)
         return;
+    for (uint32_t i = 0; i < peers->count; i++) {
+        for (unsigned j = 0; j < CHANNELS; j++)
+            peers_drop_held(&peers->at[i].streams[j]);
+    }
     peers_calls_free(peers);
     buf_deinit(&peers->scratch);
     free(peers);

@@ -11,6 +11,7 @@
 #include "net/loop.h"
 #include "region/config.h"
 #include "region/driver.h"
+#include "region/faults.h"
 #include "region/log.h"
 
 struct peers;
@@ -18,6 +19,8 @@ struct peers;
 /* config and log outlive the peers. */
 struct peers *peers_new(struct loop *loop, const struct config *config, const struct log *log,
                         uint64_t seed);
+/* What messages to peers meet; NULL, as at first: nothing. */
+void peers_set_faults(struct peers *peers, struct faults *faults);
 /* Starts connecting; what comes goes to the driver. */
 void peers_start(struct peers *peers, struct driver *driver);
 /* Ends all streams and calls; nothing reaches the driver afterwards. */

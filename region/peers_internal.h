@@ -29,6 +29,9 @@ struct stream {
     uint64_t generation;    /* of the call */
     bool known;             /* the core has been told of this generation */
     bool dropping;          /* the last message found no room (peers_groups.c) */
+    bool begun;             /* something has been sent on it */
+    struct list held;       /* messages that a fault holds back (peers_faults.c), by due time */
+    uint64_t held_bytes;
     uint64_t reopen_ns;     /* ours: when to open it; UINT64_MAX: it is open, or the link is down */
 };
 
@@ -46,6 +49,7 @@ struct peers {
     const struct config *config;
     const struct log *log;
     struct driver *driver; /* NULL before the start and after the stop */
+    struct faults *faults; /* NULL: none */
     uint64_t seed;
     uint64_t generation, token;
     struct buf scratch;
@@ -57,6 +61,16 @@ struct peers {
 
 /* NULL when no peer is that Region. */
 struct peer *peers_find(struct peers *peers, uint16_t region);
+
+/* A message, on a stream that is open. */
+void peers_send_now(struct stream *stream, struct bytes message);
+/* peers_faults.c: sends it as the faults let it. */
+void peers_send_faulty(struct stream *stream, struct bytes message);
+/* Sends what is due. */
+void peers_send_held(struct stream *stream);
+/* By when there is more; UINT64_MAX: nothing is held. */
+uint64_t peers_held_deadline(const struct stream *stream);
+void peers_drop_held(struct stream *stream);
 
 /* peers_groups.c: sends, or drops, on a stream that is open. */
 void peers_send_groups(struct stream *stream, struct bytes message);

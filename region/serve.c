@@ -15,13 +15,15 @@
 enum {
     REQUESTS_KEPT_MAX = 256,
     ARENA_KEPT_MAX = 256 * 1024, /* a request that used more gives its memory back */
-    BUFFER_KEPT_MAX = 1024 * 1024
+    BUFFER_KEPT_MAX = 1024 * 1024,
+    HELD_MAX = 10000 /* by a fault; what comes on top of it is dropped */
 };
 
 struct request {
-    struct list link; /* in spares, or in pending */
+    struct list link; /* in spares, in pending, or in held */
     struct arena arena;
     struct exchange *exchange;
+    struct op *op; /* held: answered by the core; NULL: it has not come to the core yet */
     uint64_t start_ns;
 };
 
@@ -34,6 +36,9 @@ struct serve {
     uint64_t id_high, id_low; /* of request ids */
     struct list spares, pending;
     uint32_t spare_count, pending_count;
+    struct faults *faults; /* NULL: none */
+    struct list held;
+    uint32_t held_count;
     struct buf body, scratch;
 };
 
@@ -64,6 +69,7 @@ static void request_recycle(struct serve *serve, struct request *request)
     }
     arena_reset(&request->arena);
     request->exchange = NULL;
+    request->op = NULL;
     list_append(&serve->spares, &request->link);
     serve->spare_count++;
 }
@@ -117,8 +123,52 @@ static void answer_all(struct serve *serve, struct exchange *exchange, enum api_
     metrics_request(serve->metrics, OP_KIND_COUNT, error, 0);
 }
 
+static void drop(struct serve *serve, struct request *request)
+{
+    exchange_abort(request->exchange);
+    request_recycle(serve, request);
+}
+
+/* Until serve_release. */
+static void hold(struct serve *serve, struct request *request, struct op *op)
+{
+    if (serve->held_count == HELD_MAX) {
+        drop(serve, request);
+        return;
+    }
+    request->op = op;
+    list_append(&serve->held, &request->link);
+    serve->held_count++;
+}
+
+/* Whether a fault has seen to the request. */
+static bool strike_request(struct serve *serve, struct exchange *exchange)
+{
+    struct bytes target = http_request_header(exchange_request(exchange), "x-amz-target");
+    enum api_error error = API_OK;
+    switch (faults_request(serve->faults, exchange_connection(exchange), target, &error)) {
+    case FAULTS_PASS:
+        return false;
+    case FAULTS_DROP:
+        exchange_abort(exchange);
+        return true;
+    case FAULTS_HOLD: {
+        struct request *request = request_take(serve);
+        request->exchange = exchange;
+        hold(serve, request, NULL);
+        return true;
+    }
+    case FAULTS_FAIL:
+        answer_all(serve, exchange, error, faults_error_text(error));
+        return true;
+    }
+    unreachable();
+}
+
 void serve_request(struct serve *serve, struct exchange *exchange)
 {
+    if (serve->faults && serve->faults->count > 0 && strike_request(serve, exchange))
+        return;
     if (serve->witness) {
         answer_all(serve, exchange, API_UNKNOWN_OPERATION, SERVE_WITNESS_TEXT);
         return;
@@ -160,12 +210,51 @@ void serve_request(struct serve *serve, struct exchange *exchange)
     driver_push(serve->driver, &in, 0);
 }
 
+/* An answer on its way out, past the faults. */
+static void give(struct serve *serve, struct request *request, struct op *op)
+{
+    enum faults_verdict verdict = FAULTS_PASS;
+    if (serve->faults && serve->faults->count > 0)
+        verdict = faults_answer(serve->faults, exchange_connection(request->exchange));
+    if (verdict == FAULTS_DROP)
+        drop(serve, request);
+    else if (verdict == FAULTS_HOLD)
+        hold(serve, request, op);
+    else
+        finish(serve, request, op);
+}
+
 void serve_reply(struct serve *serve, uint64_t token, struct op *op)
 {
     struct request *request = (struct request *)(uintptr_t)token;
     list_remove(&request->link);
     serve->pending_count--;
-    finish(serve, request, op);
+    give(serve, request, op);
+}
+
+void serve_release(struct serve *serve)
+{
+    struct list held;
+    list_init(&held);
+    list_append_all(&held, &serve->held);
+    serve->held_count = 0;
+    for (struct list *link; (link = list_take(&held)) != NULL;) {
+        struct request *request = container_of(link, struct request, link);
+        struct exchange *exchange = request->exchange;
+        if (request->op) {
+            give(serve, request, request->op);
+        } else if (exchange_gone(exchange)) {
+            drop(serve, request); /* nobody waits for it any more: it is not carried out */
+        } else {
+            request_recycle(serve, request);
+            serve_request(serve, exchange);
+        }
+    }
+}
+
+void serve_set_faults(struct serve *serve, struct faults *faults)
+{
+    serve->faults = faults;
 }
 
 uint32_t serve_pending(const struct serve *serve)
@@ -179,6 +268,9 @@ void serve_abort(struct serve *serve)
     {
         exchange_abort(container_of(link, struct request, link)->exchange);
     }
+    for (struct list *link; (link = list_take(&serve->held)) != NULL;)
+        drop(serve, container_of(link, struct request, link));
+    serve->held_count = 0;
     serve->driver = NULL;
 }
 
@@ -220,6 +312,7 @@ struct serve *serve_new(const struct config *config, struct loop *loop, struct m
     serve->id_high = seed;
     list_init(&serve->spares);
     list_init(&serve->pending);
+    list_init(&serve->held);
     buf_init(&serve->body);
     buf_init(&serve->scratch);
     return serve;

@@ -11,6 +11,7 @@
 #include "net/server.h"
 #include "region/config.h"
 #include "region/driver.h"
+#include "region/faults.h"
 #include "region/metrics.h"
 
 struct serve;
@@ -25,6 +26,10 @@ struct serve *serve_new(const struct config *config, struct loop *loop, struct m
                         uint64_t seed);
 void serve_free(struct serve *serve);
 
+/* What clients meet on the way in and out; NULL, as at first: nothing. */
+void serve_set_faults(struct serve *serve, struct faults *faults);
+/* The faults have changed: what they held back goes on, unless they still hold it. */
+void serve_release(struct serve *serve);
 /* The core serves from now on; before, requests are answered with a 503 that clients retry. */
 void serve_begin(struct serve *serve, struct driver *driver);
 /* An API request. */

@@ -100,10 +100,7 @@ static uint64_t draw_delay_ns(struct chain *chain, const struct toxic *toxic)
 {
     uint64_t latency = (uint64_t)toxic->value[TOXIC_LATENCY_MS];
     uint64_t jitter = (uint64_t)toxic->value[TOXIC_JITTER_MS];
-    if (jitter == 0)
-        return latency * NS_PER_MS;
-    uint64_t shifted = latency + rng_between(chain->rng, 0, 2 * jitter);
-    return shifted > jitter ? (shifted - jitter) * NS_PER_MS : 0;
+    return delay_draw(chain->rng, toxic->distribution, latency, jitter) * NS_PER_MS;
 }
 
 /* Cuts `len` bytes off the front as a segment of their own. */
@@ -242,6 +239,9 @@ static void enter(struct chain *chain, struct stage *stage, struct segment *segm
         return;
     case TOXIC_NOOP:
         stamp(stage, segment, now_ns);
+        return;
+    case TOXIC_HOLD:
+        stamp(stage, segment, UINT64_MAX);
         return;
     case TOXIC_TYPE_COUNT:
         break;

@@ -16,7 +16,6 @@
 #include "conflict/base/check.h"
 
 enum { STOP_GRACE_MS = 5000, NAME_MAX_LEN = 96 };
-#define DELAY_TOXIC "delay"
 
 static const char *const state_names[] = {"starting", "running", "paused", "dead"};
 
@@ -82,7 +81,7 @@ static bool site_start(struct site *site)
     char listen[ADDRESS_MAX];
     char *argv[24 + 2 * (REGION_ID_MAX + STRONG_LIMIT_COUNT)];
     size_t count = 0, owned = 0;
-    char *own[3 + REGION_ID_MAX + STRONG_LIMIT_COUNT];
+    char *own[5 + REGION_ID_MAX + STRONG_LIMIT_COUNT];
     address_print(&site->address, listen);
     argv[count++] = own[owned++] =
         text_new("%stidemark-%s", cluster->programs, site->witness ? "witness" : "region");
@@ -119,10 +118,17 @@ static bool site_start(struct site *site)
         argv[count++] = own[owned++] =
             text_new("%s=%llu", config_mrsc_name(i), (unsigned long long)config->mrsc[i].value);
     }
+    if (site->clock_offset_ms != 0 || site->clock_rate_ppm != 0) {
+        argv[count++] = own[owned++] =
+            text_new("--clock-offset-ms=%lld", (long long)site->clock_offset_ms);
+        argv[count++] = own[owned++] =
+            text_new("--clock-rate-ppm=%lld", (long long)site->clock_rate_ppm);
+    }
     argv[count] = NULL;
-    const struct process_events events = {on_ready, on_exited, site};
+    const struct process_events events = {on_ready, on_exited, site, cluster->log_fd};
     site->end_expected = false;
-    site->process = process_start(cluster->loop, argv, &events);
+    site->starts++;
+    site->process = process_start_with(cluster->loop, argv, site->environment, &events);
     while (owned > 0)
         free(own[--owned]);
     site->state = site->process == NULL ? SITE_DEAD : SITE_STARTING;
@@ -148,10 +154,15 @@ static bool refuse_dead(struct site *site, const char *verb, struct buf *error)
 
 bool site_kill(struct site *site, struct buf *error)
 {
+    return site_signal(site, SIGKILL, error);
+}
+
+bool site_signal(struct site *site, int signal, struct buf *error)
+{
     if (site->process == NULL)
         return refuse_dead(site, "killed", error);
     site->end_expected = true;
-    process_signal(site->process, SIGKILL);
+    process_signal(site->process, signal);
     return true;
 }
 
@@ -188,107 +199,6 @@ bool site_restart(struct site *site, struct buf *error)
         return true;
     buf_printf(error, "region %s could not be started: %s", site->name, strerror(errno));
     return false;
-}
-
-/* ---- Links ---- */
-
-bool link_is_up(const struct cluster_link *link)
-{
-    return !link->cut && !link->from->isolated && !link->to->isolated;
-}
-
-/* Makes the proxy as the link should be. A link's proxy always has its port, so enabling can't
- * fail. */
-static void link_settle(struct cluster_link *link)
-{
-    bool up = link_is_up(link);
-    if (up == link->proxy->enabled)
-        return;
-    if (!up) {
-        link->since = proxy_disable(link->proxy);
-        return;
-    }
-    check(proxy_enable(link->proxy) == 0);
-    loop_update_time(link->proxy->loop);
-    link->since = (struct proxy_instant){link->proxy->loop->wall_ms, link->proxy->loop->mono_ns};
-}
-
-void link_cut(struct cluster_link *link, bool cut)
-{
-    link->cut = cut;
-    link_settle(link);
-}
-
-void site_isolate(struct site *site, bool isolated)
-{
-    struct cluster *cluster = site->cluster;
-    site->isolated = isolated;
-    for (uint32_t i = 0; i < cluster->link_count; i++)
-        if (cluster->links[i].from == site || cluster->links[i].to == site)
-            link_settle(&cluster->links[i]);
-}
-
-void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms)
-{
-    struct toxic *toxic = proxy_find_toxic(link->proxy, DELAY_TOXIC);
-    /* A user's own toxic of that name and of another kind makes way. */
-    if (toxic != NULL && (toxic->type != TOXIC_LATENCY || toxic->stream != TOXIC_UPSTREAM)) {
-        proxy_remove_toxic(link->proxy, toxic);
-        toxic = NULL;
-    }
-    if (delay_ms == 0 && jitter_ms == 0) {
-        if (toxic != NULL)
-            proxy_remove_toxic(link->proxy, toxic);
-        return;
-    }
-    bool fresh = toxic == NULL;
-    if (fresh)
-        toxic = toxic_new(TOXIC_LATENCY, TOXIC_UPSTREAM, DELAY_TOXIC);
-    toxic->value[TOXIC_LATENCY_MS] = (int64_t)delay_ms;
-    toxic->value[TOXIC_JITTER_MS] = (int64_t)jitter_ms;
-    if (fresh)
-        proxy_add_toxic(link->proxy, toxic);
-    else
-        proxy_update_toxic(link->proxy, toxic);
-}
-
-uint64_t link_delay_ms(const struct cluster_link *link)
-{
-    uint64_t total = 0;
-    list_each(at, spare, &link->proxy->toxics[TOXIC_UPSTREAM])
-    {
-        const struct toxic *toxic = container_of(at, struct toxic, link);
-        if (toxic->type == TOXIC_LATENCY)
-            total += (uint64_t)toxic->value[TOXIC_LATENCY_MS];
-    }
-    return total;
-}
-
-void cluster_proxy_switched(struct cluster *cluster, struct proxy *proxy, bool enabled)
-{
-    for (uint32_t i = 0; i < cluster->link_count; i++)
-        if (cluster->links[i].proxy == proxy)
-            link_cut(&cluster->links[i], !enabled);
-}
-
-int cluster_reset(struct cluster *cluster)
-{
-    int failed = 0;
-    for (uint32_t i = 0; i < cluster->site_count; i++)
-        cluster->sites[i].isolated = false;
-    for (uint32_t i = 0; i < cluster->link_count; i++)
-        link_cut(&cluster->links[i], false);
-    list_each(link, spare, &cluster->proxies.proxies)
-    {
-        struct proxy *proxy = container_of(link, struct proxy, link);
-        int result = proxy->enabled ? 0 : proxy_enable(proxy);
-        if (failed == 0)
-            failed = result;
-        for (int i = 0; i < 2; i++)
-            while (!list_empty(&proxy->toxics[i]))
-                proxy_remove_toxic(proxy, container_of(proxy->toxics[i].next, struct toxic, link));
-    }
-    return failed;
 }
 
 /* ---- The whole ---- */

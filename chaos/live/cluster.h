@@ -34,9 +34,14 @@ struct site {
     bool discard_damaged;    /* the next start may set a damaged store aside */
     bool end_expected;       /* we killed it, or are stopping */
     struct process *process; /* NULL while dead */
-    struct client *door;     /* for clients' requests */
-    struct client *admin;    /* for our own, never behind theirs */
-    struct list waits;       /* struct cluster_wait */
+    /* What the next start is given: variables of its environment, borrowed (process.h), and how far
+     * its clock is ahead. */
+    const char *const *environment;
+    int64_t clock_offset_ms, clock_rate_ppm;
+    uint64_t starts;      /* of processes, so far */
+    struct client *door;  /* for clients' requests */
+    struct client *admin; /* for our own, never behind theirs */
+    struct list waits;    /* struct cluster_wait */
 };
 
 struct cluster_link {
@@ -56,6 +61,7 @@ struct cluster {
     struct cluster_link *links; /* site_count * (site_count - 1), by from, then to */
     uint32_t link_count;
     struct proxy_set proxies; /* links first, then those that users make */
+    int log_fd;               /* what the processes log goes there; 0: to our standard error */
     bool stopping, killing;
     uv_timer_t stop_timer;
     void (*changed)(void *context, struct site *site, const char *line);
@@ -92,6 +98,7 @@ void cluster_names(const struct cluster *cluster, bool witnesses, struct buf *re
 const char *site_state_name(enum region_state state);
 /* Each returns false when the region's state does not allow it; the reason is in `error`. */
 bool site_kill(struct site *site, struct buf *error);
+bool site_signal(struct site *site, int signal, struct buf *error); /* one that shall end it */
 bool site_pause(struct site *site, struct buf *error);
 bool site_resume(struct site *site, struct buf *error);
 bool site_restart(struct site *site, struct buf *error);
@@ -103,6 +110,11 @@ void link_cut(struct cluster_link *link, bool cut);
 bool link_is_up(const struct cluster_link *link);
 /* Sets, changes or (0, 0) removes the latency of the way from `from` to `to`. */
 void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms);
+/* The same, of any distribution. */
+void link_shape(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms,
+                enum delay_distribution distribution);
+/* Sets, changes or (0) removes a bound on its bytes a second, on the way there. */
+void link_limit(struct cluster_link *link, uint64_t rate_bytes);
 /* The latency that its toxics add on the way there. */
 uint64_t link_delay_ms(const struct cluster_link *link);
 /* Every proxy enabled, every toxic gone, nothing isolated. Returns 0 or the first negative errno.

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chaos/live/console.h"
 #include "chaos/live/control.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
 #define DELAY_MS_MAX INT64_C(3600000)
+enum { NEWEST_MAX = 1000 };
 
 json_t *cluster_api_site(const struct site *site)
 {
@@ -214,16 +216,80 @@ static void serve_region(struct control_request *request)
 
 /* ---- Routes ---- */
 
-static void serve_all(struct control_request *request, bool regions)
+static void serve_status(struct control_request *request)
+{
+    report_status(request->control, request->exchange);
+}
+
+static void serve_console(struct control_request *request)
+{
+    report_console(request->control, request->exchange);
+}
+
+static void serve_regions(struct control_request *request)
 {
     struct cluster *cluster = request->control->cluster;
     json_t *all = json_array();
-    for (uint32_t i = 0; regions && i < cluster->site_count; i++)
+    for (uint32_t i = 0; i < cluster->site_count; i++)
         json_array_append_new(all, cluster_api_site(&cluster->sites[i]));
-    for (uint32_t i = 0; !regions && i < cluster->link_count; i++)
+    control_answer(request->control, request->exchange, 200, all);
+}
+
+static void serve_links(struct control_request *request)
+{
+    struct cluster *cluster = request->control->cluster;
+    json_t *all = json_array();
+    for (uint32_t i = 0; i < cluster->link_count; i++)
         json_array_append_new(all, cluster_api_link(&cluster->links[i]));
     control_answer(request->control, request->exchange, 200, all);
 }
+
+/* ?newest=N, alone; absent: all. */
+static bool read_newest(struct bytes path, uint32_t *ret)
+{
+    static const char name[] = "newest=";
+    const uint8_t *query = memchr(path.at, '?', path.len);
+    *ret = 0;
+    if (query == NULL)
+        return true;
+    struct bytes text = bytes_make(query + 1, (size_t)(path.at + path.len - query) - 1);
+    if (!bytes_starts_with(text, bytes_text(name)))
+        return true; /* as before it meant anything */
+    uint64_t value = 0;
+    for (size_t i = sizeof(name) - 1; i < text.len; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9' || value > NEWEST_MAX)
+            return false;
+        value = value * 10 + (text.at[i] - '0');
+    }
+    *ret = (uint32_t)value;
+    return value > 0 && value <= NEWEST_MAX;
+}
+
+static void serve_conflicts(struct control_request *request)
+{
+    uint32_t newest;
+    if (read_newest(exchange_request(request->exchange)->path, &newest))
+        report_conflicts(request->control, request->exchange, newest);
+    else
+        control_fail(request->control, request->exchange, 400,
+                     "newest: expected a number from 1 to %d", NEWEST_MAX);
+}
+
+static void serve_report(struct control_request *request)
+{
+    const struct control_run *run = request->control->run;
+    const char *path = run == NULL ? NULL : run->report_path(run->context);
+    if (path == NULL || !console_serve_report(path, request->exchange))
+        control_fail(request->control, request->exchange, 404, "there is no report of a run here");
+}
+
+static const struct {
+    const char *name;
+    void (*serve)(struct control_request *request);
+} shown[] = {
+    {"status", serve_status},       {"console", serve_console}, {"report", serve_report},
+    {"conflicts", serve_conflicts}, {"regions", serve_regions}, {"links", serve_links},
+};
 
 bool cluster_api(struct control_request *request)
 {
@@ -232,26 +298,23 @@ bool cluster_api(struct control_request *request)
         return false;
     const char *what = request->path[1];
     bool get = bytes_is(request->method, "GET");
-    bool known = (len == 2 && (strcmp(what, "status") == 0 || strcmp(what, "conflicts") == 0 ||
-                               strcmp(what, "regions") == 0 || strcmp(what, "links") == 0)) ||
-                 (len == 4 && strcmp(what, "regions") == 0) ||
-                 (len == 5 && strcmp(what, "links") == 0);
-    if (!known)
+    size_t at = 0;
+    while (at < array_len(shown) && (len != 2 || strcmp(what, shown[at].name) != 0))
+        at++;
+    bool region = len == 4 && strcmp(what, "regions") == 0;
+    bool link = len == 5 && strcmp(what, "links") == 0;
+    if (at == array_len(shown) && !region && !link)
         return false;
     if (get != (len == 2) || (len > 2 && !bytes_is(request->method, "POST"))) {
         control_fail(request->control, request->exchange, 405, "method not allowed: expected %s",
                      len == 2 ? "GET" : "POST");
         return true;
     }
-    if (len == 5)
+    if (link)
         serve_link(request);
-    else if (len == 4)
+    else if (region)
         serve_region(request);
-    else if (strcmp(what, "status") == 0)
-        report_status(request->control, request->exchange);
-    else if (strcmp(what, "conflicts") == 0)
-        report_conflicts(request->control, request->exchange);
     else
-        serve_all(request, strcmp(what, "regions") == 0);
+        shown[at].serve(request);
     return true;
 }

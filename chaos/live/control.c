@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "chaos/live/console.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
@@ -52,18 +53,32 @@ static bool origin_is_ours(const struct control *control, struct bytes origin, s
     return bytes_equal(rest, host) && host_is_ours(control, rest);
 }
 
+static bool is_safe(struct bytes method)
+{
+    return bytes_is(method, "GET") || bytes_is(method, "HEAD");
+}
+
+/* Toxiproxy turns all browsers away. Ours are let in, for the console is one, and must say of a
+ * change that they ask from here; what only reads gives a foreign page nothing that its browser
+ * would let it see. */
 const char *control_suspicion(const struct control *control, const struct http_request *request)
 {
     struct bytes origin = header(request, "origin");
     struct bytes site = header(request, "sec-fetch-site");
-    if (bytes_starts_with(header(request, "user-agent"), bytes_literal("Mozilla/")))
+    bool page = console_find(request) != NULL;
+    bool browser = bytes_starts_with(header(request, "user-agent"), bytes_literal("Mozilla/"));
+    if (browser && !page && !bytes_starts_with(request->path, bytes_literal("/v1/")))
         return "User agent not allowed";
     if (request->host.len > 0 && !host_is_ours(control, request->host))
         return "the Host is not this control API's address: ask for it by 127.0.0.1 or localhost";
+    if (page)
+        return NULL;
     if (origin.len > 0 && !origin_is_ours(control, origin, request->host))
         return "the Origin is another site: web pages may not control a cluster";
     if (site.len > 0 && !bytes_is(site, "same-origin") && !bytes_is(site, "none"))
         return "Sec-Fetch-Site is another site: web pages may not control a cluster";
+    if (browser && !is_safe(request->method) && origin.len == 0 && !bytes_is(site, "same-origin"))
+        return "a browser must say where a change comes from: neither Origin nor Sec-Fetch-Site";
     return NULL;
 }
 
@@ -188,6 +203,11 @@ static void on_request(void *context, struct exchange *exchange)
         control_fail(control, exchange, 403, "%s", suspicion);
         return;
     }
+    const struct console_file *file = console_find(http);
+    if (file != NULL) {
+        console_serve(file, exchange);
+        return;
+    }
     struct control_request *request = xcalloc(1, sizeof(*request));
     request->control = control;
     request->exchange = exchange;
@@ -203,7 +223,8 @@ static void on_request(void *context, struct exchange *exchange)
     if (!split_path(http->path, request) || (!toxiproxy_api(request) && !cluster_api(request)))
         control_fail(control, exchange, 404,
                      "no such route: expected one of Toxiproxy's (/proxies, /populate, /reset, "
-                     "/version) or /v1/status, /v1/conflicts, /v1/regions, /v1/links");
+                     "/version) or /v1/status, /v1/conflicts, /v1/regions, /v1/links, or / for the "
+                     "console");
     json_decref(request->body);
     free(request);
 }

@@ -3,9 +3,9 @@
 #define LIVE_CONTROL_H
 
 /* The control API: Toxiproxy's routes as they are (toxiproxy_api.c), ours under /v1/
- * (cluster_api.c, report.c). Whoever can reach it can cut links and open proxies, so it listens on
- * loopback and refuses what a web page could send: a foreign Origin, a cross-site fetch, a Host
- * that is not its address. */
+ * (cluster_api.c, report.c), the console's page at `/` (console.h). Whoever can reach it can cut
+ * links and open proxies, so it listens on loopback and refuses what a foreign web page could send:
+ * another Origin, a cross-site fetch, a Host that is not its address. */
 
 #include <jansson.h>
 
@@ -14,8 +14,20 @@
 
 enum { CONTROL_PATH_MAX = 6, CONTROL_SEGMENT_MAX = 256 };
 
+/* What a chaos run lets the console show. All answers are the caller's. */
+struct control_run {
+    /* What holds now: an array of {id, verb, target, since_ms (wall clock), evidence}. */
+    json_t *(*faults)(void *context);
+    /* The last run: {name, verdict, sentence, at_ms}, or null. */
+    json_t *(*report)(void *context);
+    /* Its report.html; NULL: there is none. Borrowed until the run does something else. */
+    const char *(*report_path)(void *context);
+    void *context;
+};
+
 struct control {
     struct cluster *cluster;
+    const struct control_run *run; /* the runner's, who sets it; NULL: no chaos here */
     struct server *server;
     struct address address; /* as bound */
     uint64_t answers;
@@ -55,7 +67,9 @@ bool cluster_api(struct control_request *request);
 
 /* Answer later, from what the regions say. */
 void report_status(struct control *control, struct exchange *exchange);
-void report_conflicts(struct control *control, struct exchange *exchange);
+void report_console(struct control *control, struct exchange *exchange);
+/* The last so many, at most 1000; 0: all. */
+void report_conflicts(struct control *control, struct exchange *exchange, uint32_t newest);
 
 /* Each region's rows of its ledger (or NULL), to one list: each loser once, by time of detection.
  */

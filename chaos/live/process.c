@@ -30,7 +30,8 @@ struct process {
 };
 
 /* Between fork and exec: only calls that are safe there. */
-_Noreturn static void become(char *const argv[], int output, int failure, pid_t parent)
+_Noreturn static void become(char *const argv[], char *const environment[], int output, int errors,
+                             int failure, pid_t parent)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -38,11 +39,13 @@ _Noreturn static void become(char *const argv[], int output, int failure, pid_t 
     signal(SIGPIPE, SIG_DFL);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (errors > 0)
+        dup2(errors, STDERR_FILENO);
     if (getppid() == parent && dup2(output, STDOUT_FILENO) >= 0) {
         int nothing = open("/dev/null", O_RDONLY);
         if (nothing >= 0)
             dup2(nothing, STDIN_FILENO);
-        execv(argv[0], argv);
+        execve(argv[0], argv, environment);
     }
     int reason = errno;
     ssize_t ignored = write(failure, &reason, sizeof(reason));
@@ -103,8 +106,36 @@ static void on_output(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer
         process->line_len = 0;
 }
 
+/* Ours, without what `more` sets, and `more`. The texts stay their owners'. */
+static char **join_environment(const char *const *more)
+{
+    size_t ours = 0, added = 0, count = 0;
+    while (environ[ours] != NULL)
+        ours++;
+    while (more != NULL && more[added] != NULL)
+        added++;
+    char **all = xcalloc(ours + added + 1, sizeof(*all));
+    for (size_t i = 0; i < ours; i++) {
+        bool replaced = false;
+        for (size_t j = 0; j < added && !replaced; j++)
+            replaced = strncmp(environ[i], more[j], strcspn(more[j], "=") + 1) == 0;
+        if (!replaced)
+            all[count++] = environ[i];
+    }
+    for (size_t i = 0; i < added; i++)
+        all[count++] = (char *)more[i];
+    return all;
+}
+
 struct process *process_start(struct loop *loop, char *const argv[],
                               const struct process_events *events)
+{
+    return process_start_with(loop, argv, NULL, events);
+}
+
+struct process *process_start_with(struct loop *loop, char *const argv[],
+                                   const char *const *environment,
+                                   const struct process_events *events)
 {
     int output[2], failure[2];
     if (pipe2(output, O_CLOEXEC) != 0)
@@ -115,10 +146,12 @@ struct process *process_start(struct loop *loop, char *const argv[],
         return NULL;
     }
     pid_t parent = getpid();
+    char **variables = join_environment(environment);
     pid_t pid = fork();
     if (pid == 0)
-        become(argv, output[1], failure[1], parent);
+        become(argv, variables, output[1], events->errors, failure[1], parent);
     int reason = pid < 0 ? errno : 0;
+    free(variables);
     close(output[1]);
     close(failure[1]);
     if (pid > 0 && read(failure[0], &reason, sizeof(reason)) == (ssize_t)sizeof(reason))

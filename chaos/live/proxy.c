@@ -35,8 +35,9 @@ static void on_connection(uv_stream_t *stream, int status)
     loop_refresh_time(proxy->loop);
     struct pair *pair = pair_new(proxy);
     bool accepted = uv_accept(stream, (uv_stream_t *)&pair->end[0]) == 0;
-    if (!accepted || !proxy->enabled || proxy->counts.connections > PROXY_CONNECTIONS_MAX) {
-        if (accepted && !proxy->enabled) {
+    bool open = proxy->enabled && !proxy->refuses;
+    if (!accepted || !open || proxy->counts.connections > PROXY_CONNECTIONS_MAX) {
+        if (accepted && !open) {
             proxy->counts.blocked_connections++;
             proxy->counts.blocked_bytes += pair_undelivered(pair);
         }
@@ -179,6 +180,17 @@ struct proxy_instant proxy_disable(struct proxy *proxy)
     }
     return (struct proxy_instant){.wall_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS,
                                   .mono_ns = clock_ns(CLOCK_MONOTONIC)};
+}
+
+uint64_t proxy_held(const struct proxy *proxy)
+{
+    uint64_t held = 0;
+    list_each(link, spare, &proxy->pairs)
+    {
+        const struct pair *pair = container_of(link, struct pair, link);
+        held += pair->way[0].chain.data + pair->way[1].chain.data;
+    }
+    return held;
 }
 
 void proxy_move(struct proxy *proxy, const struct address *listen, const struct address *upstream)

@@ -39,6 +39,7 @@ struct proxy {
     struct address listen, upstream; /* listen: as bound, once it was */
     bool enabled;
     bool is_link;
+    bool refuses;          /* new connections, as if disabled; those that are go on */
     struct list toxics[2]; /* by stream, in order of addition */
     struct proxy_counts counts;
 
@@ -75,6 +76,8 @@ void proxy_free(struct proxy *proxy);
 int proxy_enable(struct proxy *proxy);
 /* Nothing passes from the instant that is returned on. */
 struct proxy_instant proxy_disable(struct proxy *proxy);
+/* Bytes that have come, both ways, and wait here: delayed, held, or because nobody takes them. */
+uint64_t proxy_held(const struct proxy *proxy);
 /* Disables it and gives its port back. */
 void proxy_move(struct proxy *proxy, const struct address *listen, const struct address *upstream);
 

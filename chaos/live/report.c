@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the regions say, put together: /v1/status asks each once, /v1/conflicts reads each one's
- * ledger page by page. A region that is dead is not asked; one that is silent for a second is shown
- * as it is, without figures, and does not hold up the others. Every region that learns of a write
- * that lost notes it down, so the same loser comes several times and is told once. */
+/* What the regions say, put together: /v1/status and /v1/console ask each once, /v1/conflicts reads
+ * each one's ledger page by page, or its last rows. A region that is dead is not asked; one that is
+ * silent for a second is shown as it is, without figures, and does not hold up the others. Every
+ * region that learns of a write that lost notes it down, so the same loser comes several times and
+ * is told once. */
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 enum { STATUS_MS = 1000, PAGE_MS = 10000, PAGE_ROWS = 1000, ROWS_MAX = 1000000 };
 #define PAGES_BYTES_MAX (UINT64_C(256) * 1024 * 1024)
 
+enum report_kind { REPORT_STATUS, REPORT_CONSOLE, REPORT_CONFLICTS };
+
 struct ask {
     struct report *report;
     struct site *site;
@@ -26,7 +29,8 @@ struct ask {
 struct report {
     struct control *control;
     struct exchange *exchange;
-    bool conflicts;
+    enum report_kind kind;
+    uint32_t newest;  /* so many of the last conflicts; 0: all */
     uint32_t waiting; /* asks without their last answer */
     uint64_t bytes;
     const char *failure; /* of the whole */
@@ -67,7 +71,7 @@ static void on_answer(void *context, const struct http_answer *answer)
     json_t *said = NULL;
     if (answer->status == 200)
         said = json_loadb((const char *)answer->body.at, answer->body.len, 0, NULL);
-    if (!report->conflicts) {
+    if (report->kind != REPORT_CONFLICTS) {
         ask->said = said;
         ask_done(ask);
         return;
@@ -108,8 +112,10 @@ static void ask_next(struct ask *ask)
 {
     struct buf path;
     buf_init(&path);
-    if (ask->report->conflicts) {
-        buf_printf(&path, "/tidemark/conflicts?limit=%u", ask->rows);
+    bool conflicts = ask->report->kind == REPORT_CONFLICTS;
+    if (conflicts) {
+        buf_printf(&path, "/tidemark/conflicts?%s=%u", ask->report->newest > 0 ? "newest" : "limit",
+                   ask->rows);
         if (ask->after != NULL) {
             buf_append_text(&path, "&after=");
             escape(&path, ask->after);
@@ -125,23 +131,26 @@ static void ask_next(struct ask *ask)
                                      .path = buf_view(&path),
                                      .headers = headers,
                                      .header_count = array_len(headers),
-                                     .timeout_ms = ask->report->conflicts ? PAGE_MS : STATUS_MS};
+                                     .timeout_ms = conflicts ? PAGE_MS : STATUS_MS};
     client_send(ask->site->admin, &call, on_answer, ask);
     buf_deinit(&path);
 }
 
-static void start(struct control *control, struct exchange *exchange, bool conflicts)
+static void start(struct control *control, struct exchange *exchange, enum report_kind kind,
+                  uint32_t newest)
 {
     struct cluster *cluster = control->cluster;
     struct report *report =
         xcalloc(1, sizeof(*report) + cluster->site_count * sizeof(report->asks[0]));
     report->control = control;
     report->exchange = exchange;
-    report->conflicts = conflicts;
+    report->kind = kind;
+    report->newest = newest;
     report->waiting = 1;
     for (uint32_t i = 0; i < cluster->site_count; i++) {
         struct ask *ask = &report->asks[i];
-        *ask = (struct ask){.report = report, .site = &cluster->sites[i], .rows = PAGE_ROWS};
+        *ask = (struct ask){
+            .report = report, .site = &cluster->sites[i], .rows = newest > 0 ? newest : PAGE_ROWS};
         /* A paused region can't answer; it is shown as paused. */
         if (ask->site->state != SITE_RUNNING)
             continue;
@@ -153,20 +162,31 @@ static void start(struct control *control, struct exchange *exchange, bool confl
 
 void report_status(struct control *control, struct exchange *exchange)
 {
-    start(control, exchange, false);
+    start(control, exchange, REPORT_STATUS, 0);
 }
 
-void report_conflicts(struct control *control, struct exchange *exchange)
+void report_console(struct control *control, struct exchange *exchange)
 {
-    start(control, exchange, true);
+    start(control, exchange, REPORT_CONSOLE, 0);
+}
+
+void report_conflicts(struct control *control, struct exchange *exchange, uint32_t newest)
+{
+    check(newest <= PAGE_ROWS);
+    start(control, exchange, REPORT_CONFLICTS, newest);
 }
 
 /* ---- Status ---- */
 
-static void copy(json_t *to, json_t *from, const char *field)
+static void copy_as(json_t *to, const char *name, json_t *from, const char *field)
 {
     json_t *value = json_object_get(from, field);
-    json_object_set(to, field, value == NULL ? json_null() : value);
+    json_object_set(to, name, value == NULL ? json_null() : value);
+}
+
+static void copy(json_t *to, json_t *from, const char *field)
+{
+    copy_as(to, field, from, field);
 }
 
 static void add_replication(json_t *all, const struct ask *ask)
@@ -207,9 +227,39 @@ static void add_groups(json_t *all, const struct ask *ask)
     }
 }
 
+/* Each region's own view of each of its tables. */
+static void add_tables(json_t *all, const struct ask *ask)
+{
+    static const char *const fields[] = {"name", "status", "items", "bytes", "replicas"};
+    size_t i;
+    json_t *table;
+    json_array_foreach(json_object_get(ask->said, "tables"), i, table)
+    {
+        json_t *line = json_object();
+        json_object_set_new(line, "region", json_string(ask->site->name));
+        for (size_t k = 0; k < array_len(fields); k++)
+            copy(line, table, fields[k]);
+        json_array_append_new(all, line);
+    }
+}
+
+/* What the console shows beside the status. */
+static void add_console(json_t *all, const struct report *report)
+{
+    struct cluster *cluster = report->control->cluster;
+    const struct control_run *run = report->control->run;
+    json_t *tables = json_array();
+    for (uint32_t i = 0; i < cluster->site_count; i++)
+        add_tables(tables, &report->asks[i]);
+    json_object_set_new(all, "tables", tables);
+    json_object_set_new(all, "faults", run == NULL ? json_array() : run->faults(run->context));
+    json_object_set_new(all, "report", run == NULL ? json_null() : run->report(run->context));
+}
+
 static json_t *status_of(struct report *report)
 {
     struct cluster *cluster = report->control->cluster;
+    bool console = report->kind == REPORT_CONSOLE;
     json_t *regions = json_array(), *links = json_array(), *replication = json_array();
     json_t *groups = json_array();
     for (uint32_t i = 0; i < cluster->site_count; i++) {
@@ -217,14 +267,19 @@ static json_t *status_of(struct report *report)
         json_t *region = cluster_api_site(ask->site);
         json_t *conflicts = json_object_get(json_object_get(ask->said, "conflicts"), "rows");
         json_object_set(region, "conflicts", conflicts == NULL ? json_null() : conflicts);
+        if (console)
+            copy_as(region, "clock_offset_ms", json_object_get(ask->said, "clock"), "offset_ms");
         json_array_append_new(regions, region);
         add_replication(replication, ask);
         add_groups(groups, ask);
     }
     for (uint32_t i = 0; i < cluster->link_count; i++)
         json_array_append_new(links, cluster_api_link(&cluster->links[i]));
-    return json_pack("{s:o, s:o, s:o, s:o}", "regions", regions, "links", links, "replication",
-                     replication, "groups", groups);
+    json_t *all = json_pack("{s:o, s:o, s:o, s:o}", "regions", regions, "links", links,
+                            "replication", replication, "groups", groups);
+    if (console)
+        add_console(all, report);
+    return all;
 }
 
 /* ---- Conflicts ---- */
@@ -344,7 +399,10 @@ static json_t *conflicts_of(struct report *report)
     uint32_t count = report->control->cluster->site_count;
     for (uint32_t i = 0; i < count; i++)
         rows_of[i] = report->asks[i].said;
-    return report_merge(rows_of, count);
+    json_t *all = report_merge(rows_of, count);
+    while (report->newest > 0 && json_array_size(all) > report->newest)
+        json_array_remove(all, 0);
+    return all;
 }
 
 /* Which regions have said nothing; empty when all have spoken. */
@@ -361,14 +419,15 @@ static void name_silent(const struct report *report, struct buf *note)
 static void finish(struct report *report)
 {
     struct buf note;
+    bool conflicts = report->kind == REPORT_CONFLICTS;
     buf_init(&note);
     name_silent(report, &note);
     if (report->failure != NULL)
         control_fail(report->control, report->exchange, 503, "%s", report->failure);
     else
         control_answer_noted(report->control, report->exchange, 200,
-                             report->conflicts && note.len > 1 ? (const char *)note.at : NULL,
-                             report->conflicts ? conflicts_of(report) : status_of(report));
+                             conflicts && note.len > 1 ? (const char *)note.at : NULL,
+                             conflicts ? conflicts_of(report) : status_of(report));
     buf_deinit(&note);
     for (uint32_t i = 0; i < report->control->cluster->site_count; i++) {
         json_decref(report->asks[i].said);

@@ -121,7 +121,7 @@ static enum toxic_error read_stream(const char *name, enum toxic_stream *ret)
 static enum toxic_error read_type(const char *name, enum toxic_type *ret)
 {
     for (size_t i = 0; i < array_len(kinds); i++) {
-        if (strcmp(name, kinds[i].name) == 0) {
+        if (i != TOXIC_HOLD && strcmp(name, kinds[i].name) == 0) {
             *ret = (enum toxic_type)i;
             return TOXIC_OK;
         }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chaos/live/delay.h"
 #include "conflict/base/list.h"
 
 /* TYPE(enumerator, name, attributes, default): the names and the order of the attributes are
@@ -22,7 +23,8 @@
     TYPE(TIMEOUT, "timeout", "timeout", NULL, NULL)       /* ms; 0: until removed */               \
     TYPE(RESET_PEER, "reset_peer", "timeout", NULL, NULL) /* ms */                                 \
     TYPE(SLICER, "slicer", "average_size", "size_variation", "delay") /* bytes, bytes, us */       \
-    TYPE(LIMIT_DATA, "limit_data", "bytes", NULL, NULL)
+    TYPE(LIMIT_DATA, "limit_data", "bytes", NULL, NULL)                                            \
+    TYPE(HOLD, "hold", NULL, NULL, NULL) /* until removed; ours, not to be had by their routes */
 
 enum toxic_type {
 #define TYPE(enumerator, name, a, b, c) TOXIC_##enumerator,
@@ -50,6 +52,7 @@ struct toxic {
     enum toxic_stream stream;
     double toxicity; /* share of the connections that it applies to, 0 to 1 */
     int64_t value[TOXIC_ATTRIBUTES_MAX];
+    enum delay_distribution distribution; /* of a latency's jitter; ours: theirs is uniform */
 };
 
 enum toxic_error {

@@ -346,6 +346,27 @@ static void removing_a_toxic_lets_what_waits_go_in_order(void **state)
     bench_free(bench);
 }
 
+/* Ours: what comes while it is on waits, whatever the time, and goes in order when it is removed.
+ */
+static void a_hold_keeps_all_and_gives_it_back(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(1);
+    struct toxic *hold = add(bench, TOXIC_HOLD, 0, 0, 0, 0);
+    push_text(bench, "held ", 10);
+    push_text(bench, "back", 20);
+    chain_pump(&bench->chain, UINT64_MAX - 1);
+    collect(&bench->chain, &bench->seen, UINT64_MAX - 1);
+    assert_int_equal(bench->seen.pieces, 0);
+    assert_true(chain_deadline(&bench->chain) == UINT64_MAX);
+    assert_int_equal(bench->chain.data, 9);
+    chain_remove(&bench->chain, hold, 30);
+    collect(&bench->chain, &bench->seen, 30);
+    assert_seen(bench, "held back");
+    assert_false(bench->seen.closed);
+    bench_free(bench);
+}
+
 static void toxicity_decides_per_connection(void **state)
 {
     (void)state;
@@ -449,6 +470,7 @@ int main(void)
         cmocka_unit_test(limit_data_closes_after_exactly_that_many_bytes),
         cmocka_unit_test(slices_have_the_wished_sizes_and_pauses),
         cmocka_unit_test(removing_a_toxic_lets_what_waits_go_in_order),
+        cmocka_unit_test(a_hold_keeps_all_and_gives_it_back),
         cmocka_unit_test(toxicity_decides_per_connection),
         cmocka_unit_test(a_full_chain_says_so),
         cmocka_unit_test(no_byte_is_lost_or_moved_by_any_row_of_toxics),

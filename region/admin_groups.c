@@ -27,7 +27,10 @@ static void write_group(const struct region_group *group, struct buf *to)
 {
     buf_append_text(to, "{\"table\":");
     json_write_string(to, bytes_text(group->table->name));
-    buf_printf(to, ",\"partition\":%u,\"leader\":", group->partition);
+    buf_printf(to,
+               ",\"partition\":%u,\"members\":[\"%s\",\"%s\",\"%s\"],\"leader\":", group->partition,
+               region_id_name(group->members[0]), region_id_name(group->members[1]),
+               region_id_name(group->members[2]));
     if (group->leader == REGION_ID_NONE)
         buf_append_text(to, "null");
     else

@@ -150,11 +150,7 @@ static void render_replication(json_t *lines, struct buf *to)
 
 /* ---- Strong tables ---- */
 
-enum {
-    PARTITIONS_MAX = 64,
-    MEMBERS_MAX = REGION_ID_MAX,
-    GROUP_MEMBERS = 3
-}; /* a table has no more */
+enum { PARTITIONS_MAX = 64, MEMBERS_MAX = REGION_ID_MAX }; /* a table has no more */
 
 /* What the members of one strong table say, put together. */
 struct strong {
@@ -247,6 +243,27 @@ static void cell_list(struct table *table, struct buf *list)
     buf_deinit(list);
 }
 
+/* Members that did not say a word. Nobody knows how far behind they are. */
+static void add_silent(const struct strong *strong, json_t *groups, struct buf *members,
+                       struct buf *behind)
+{
+    size_t i;
+    json_t *member;
+    json_array_foreach(json_object_get(json_array_get(groups, 0), "members"), i, member)
+    {
+        const char *region = json_string_value(member);
+        uint32_t m = 0;
+        while (region && m < strong->member_count && strcmp(strong->members[m].region, region) != 0)
+            m++;
+        if (!region || m < strong->member_count)
+            continue;
+        comma(members);
+        buf_append_text(members, region);
+        comma(behind);
+        buf_printf(behind, "%s silent", region);
+    }
+}
+
 static void render_strong_table(struct table *table, const char *name, json_t *groups)
 {
     struct strong strong = {.partition_count = 0};
@@ -272,8 +289,7 @@ static void render_strong_table(struct table *table, const char *name, json_t *g
                    strong.members[i].behind, full ? "" : ", ",
                    full ? "" : strong.members[i].standing);
     }
-    if (strong.member_count < GROUP_MEMBERS)
-        buf_printf(&members, ", %u silent", GROUP_MEMBERS - strong.member_count);
+    add_silent(&strong, groups, &members, &behind);
     if (led < strong.partition_count) {
         comma(&leaders);
         buf_printf(&leaders, "nobody %" JSON_INTEGER_FORMAT, strong.partition_count - led);

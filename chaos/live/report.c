@@ -212,9 +212,9 @@ static void add_replication(json_t *all, const struct ask *ask)
 /* Each member's own view of each partition of a strong table. */
 static void add_groups(json_t *all, const struct ask *ask)
 {
-    static const char *const fields[] = {"table",    "partition", "leader",  "leads",
-                                         "term",     "commit",    "applied", "last",
-                                         "standing", "witness",   "pending"};
+    static const char *const fields[] = {"table", "partition", "members", "leader",
+                                         "leads", "term",      "commit",  "applied",
+                                         "last",  "standing",  "witness", "pending"};
     size_t i;
     json_t *group;
     json_array_foreach(json_object_get(ask->said, "groups"), i, group)

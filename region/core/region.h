@@ -166,6 +166,7 @@ bool region_log_at(const struct region *region, const struct table *table, uint3
 struct region_group {
     const struct table *table;
     uint32_t partition;
+    uint16_t members[CONSENSUS_MEMBERS];
     uint16_t leader; /* a Region; 0: none known */
     bool leads, serving, witness, quiet, log_full;
     enum consensus_standing standing;

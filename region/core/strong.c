@@ -587,6 +587,7 @@ struct region_group region_group_at(const struct region *region, uint32_t index)
     struct region_group group = {.table = &strong->table->d.table,
                                  .partition = strong->partition->index,
                                  .witness = strong->witness};
+    memcpy(group.members, strong->table->d.strong.regions, sizeof(group.members));
     if (strong->state != STRONG_RUNNING)
         return group;
     struct consensus_status status = consensus_status(strong->core);

@@ -176,8 +176,10 @@ static void leaders_and_laggards_are_named(void **state)
 
     /* One that leads no more, and does not know; one that lags; one that rebuilds; and nobody. */
     groups = json_array();
-    json_array_append_new(groups, group("b", 0, true, 5, 10, 11, "full", false));
-    assert_shown(groups, "t             b 1      b, 2 silent  -\n");
+    json_t *only = group("b", 0, true, 5, 10, 11, "full", false);
+    json_object_set_new(only, "members", json_pack("[s, s, s]", "a", "b", "c"));
+    json_array_append_new(groups, only);
+    assert_shown(groups, "t             b 1      b, a, c  a silent, c silent\n");
     groups = json_array();
     json_array_append_new(groups, group("a", 0, true, 5, 10, 11, "full", false));
     json_array_append_new(groups, group("b", 0, true, 6, 17, 17, "full", false));

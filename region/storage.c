@@ -61,6 +61,11 @@ static void *storage_run(void *context)
         enum store_outcome outcome =
             store->ops->write(store, buf_view(&job->batches), storage->config.sync);
         uint64_t ns = uv_hrtime() - start_ns;
+        if (outcome == STORE_CORRUPT)
+            check_failed(
+                "a write has met damage in the store; what can be read is kept. Started with "
+                "--discard-damaged-store the Region sets it aside and begins anew",
+                __FILE__, __LINE__);
         check(outcome == STORE_OK || outcome == STORE_FULL);
 
         pthread_mutex_lock(&storage->mutex);

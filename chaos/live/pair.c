@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "chaos/live/proxy_internal.h"
 #include "conflict/base/alloc.h"
@@ -35,6 +37,13 @@ static void on_closed(uv_handle_t *handle)
     pair_unuse(handle->data);
 }
 
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct pair *pair = handle->data;
+    close(pair->timer_fd);
+    pair_unuse(pair);
+}
+
 /* A close with a zero linger time is a reset, whatever state the socket is in. */
 static void close_end(uv_tcp_t *tcp, bool reset)
 {
@@ -56,8 +65,8 @@ void pair_close(struct pair *pair, bool reset)
     proxy->counts.connections--;
     pair->proxy = NULL;
     list_remove(&pair->link);
-    uv_timer_stop(&pair->timer);
-    uv_close((uv_handle_t *)&pair->timer, on_closed);
+    if (pair->timed)
+        uv_close((uv_handle_t *)&pair->timer, on_timer_closed);
     close_end(&pair->end[0], reset);
     close_end(&pair->end[1], reset);
 }
@@ -116,7 +125,39 @@ static void way_update_reading(struct way *way)
         uv_read_stop(way_source(way));
 }
 
-static void on_timer(uv_timer_t *timer);
+static void on_timer(uv_poll_t *timer, int status, int events);
+
+/* libuv's own timers count whole milliseconds, so a delay of 20 would be one of 21 at every hop.
+ * Only a pair that holds something back has a timer of the kernel's. */
+static bool pair_make_timer(struct pair *pair)
+{
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (fd < 0)
+        return false;
+    if (uv_poll_init(&pair->proxy->loop->uv, &pair->timer, fd) != 0) {
+        close(fd);
+        return false;
+    }
+    pair->timer.data = pair;
+    pair->timer_fd = fd;
+    pair->timed = true;
+    pair->uses++;
+    check(uv_poll_start(&pair->timer, UV_READABLE, on_timer) == 0);
+    return true;
+}
+
+static void pair_arm(struct pair *pair, uint64_t deadline_ns)
+{
+    if (deadline_ns == pair->timer_ns)
+        return;
+    struct itimerspec at = {0};
+    if (deadline_ns != UINT64_MAX) { /* what is due already is due in a moment; 0 would disarm */
+        at.it_value.tv_sec = (time_t)(deadline_ns / (1000 * NS_PER_MS));
+        at.it_value.tv_nsec = (long)(deadline_ns % (1000 * NS_PER_MS)) + (deadline_ns == 0);
+    }
+    check(timerfd_settime(pair->timer_fd, TFD_TIMER_ABSTIME, &at, NULL) == 0);
+    pair->timer_ns = deadline_ns;
+}
 
 void pair_step(struct pair *pair)
 {
@@ -141,21 +182,23 @@ void pair_step(struct pair *pair)
     }
     if (pair->proxy == NULL)
         return;
-    if (deadline_ns == UINT64_MAX) {
-        uv_timer_stop(&pair->timer);
+    if (!pair->timed && deadline_ns == UINT64_MAX)
         return;
-    }
-    uint64_t now_ns = proxy->loop->mono_ns;
-    uint64_t wait_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-    uv_timer_start(&pair->timer, on_timer, (wait_ns + NS_PER_MS - 1) / NS_PER_MS, 0);
+    if (pair->timed || pair_make_timer(pair))
+        pair_arm(pair, deadline_ns);
+    else /* out of descriptors, as when a connection can't be accepted */
+        pair_close(pair, true);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_timer(uv_poll_t *timer, int status, int events)
 {
+    (void)status, (void)events;
     struct pair *pair = timer->data;
-    if (pair->proxy == NULL)
+    uint64_t fired;
+    if (pair->proxy == NULL || read(pair->timer_fd, &fired, sizeof(fired)) != sizeof(fired))
         return;
-    loop_refresh_time(pair->proxy->loop);
+    pair->timer_ns = UINT64_MAX;
+    loop_update_time(pair->proxy->loop);
     pair_step(pair);
 }
 
@@ -239,7 +282,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
     if (pair->proxy == NULL || count == 0)
         return;
     struct proxy *proxy = pair->proxy;
-    loop_refresh_time(proxy->loop);
+    loop_update_time(proxy->loop); /* to the microsecond, as delays count from here */
     struct way *way = &pair->way[stream == (uv_stream_t *)&pair->end[0] ? 0 : 1];
     if (count < 0 && count != UV_EOF) { /* a reset passes on as a reset */
         pair_close(pair, true);
@@ -332,9 +375,8 @@ struct pair *pair_new(struct proxy *proxy)
     struct pair *pair = xcalloc(1, sizeof(*pair));
     uv_loop_t *uv = &proxy->loop->uv;
     pair->proxy = proxy;
-    pair->uses = 3;
-    check(uv_timer_init(uv, &pair->timer) == 0);
-    pair->timer.data = pair;
+    pair->uses = 2;
+    pair->timer_ns = UINT64_MAX;
     for (int i = 0; i < 2; i++) {
         check(uv_tcp_init(uv, &pair->end[i]) == 0);
         pair->end[i].data = pair;

@@ -28,7 +28,10 @@ struct pair {
     struct proxy *proxy; /* NULL once closing */
     uv_tcp_t end[2];
     struct way way[2]; /* way[i] reads end[i] and writes end[1 - i] */
-    uv_timer_t timer;
+    uv_poll_t timer;
+    int timer_fd;
+    bool timed;        /* there is a timer */
+    uint64_t timer_ns; /* when it fires; UINT64_MAX: not */
     uv_connect_t connect;
     uv_getaddrinfo_t resolve;
     uint32_t uses; /* handles not yet closed, and the resolver */

@@ -12,6 +12,11 @@ if(PYTHON3)
       ENVIRONMENT "TIDEMARK_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 
+  # Reports of made-up runs, which live_report.py looks at.
+  add_test_library(report)
+  add_executable(report_pages_main live/report_pages_main.c)
+  target_link_libraries(report_pages_main testlib_report)
+
   # Judges the histories that live_strong_rounds.py records.
   add_executable(linear_main live/linear_main.c)
   target_link_libraries(linear_main check)
@@ -21,4 +26,19 @@ if(PYTHON3)
     COMMAND ${CMAKE_COMMAND} -E env TIDEMARK_BUILD=${CMAKE_BINARY_DIR} TIDEMARK_KILL_ROUNDS=50
             TIDEMARK_KILL_WRITES=20000 ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_kill.py
     DEPENDS tidemark tidemark-region tidemark-witness USES_TERMINAL)
+
+  # What ./check runs of strong tables in part: 200 rounds under faults, 10,000 writes each read elsewhere at
+  # once; and what it does not measure: latencies, and how long a leader's death is felt.
+  set(live_environment ${CMAKE_COMMAND} -E env TIDEMARK_BUILD=${CMAKE_BINARY_DIR} PYTHONDONTWRITEBYTECODE=1)
+  set(live_programs DEPENDS tidemark tidemark-region tidemark-witness linear_main USES_TERMINAL)
+  add_custom_target(strong_rounds
+    COMMAND ${live_environment} ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_strong_rounds.py --rounds 200
+    ${live_programs})
+  add_custom_target(strong_reads
+    COMMAND ${live_environment} TIDEMARK_STRONG_READS=10000
+            ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_strong_sdk.py
+    ${live_programs})
+  add_custom_target(strong_latency
+    COMMAND ${live_environment} ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_strong_latency.py --measure
+    ${live_programs})
 endif()

@@ -9,7 +9,10 @@ dynalite keeps its data on disk, without syncing. Every figure is printed whatev
 target, and the ratio of the processor time that a request takes: other programs on the machine move that
 one less. An error answer fails the run: it must not pass for speed.
 
-    tests/bench/bench.py [--seconds N] [--runs N] [--only single,replication] [--profile]
+Strong tables are measured on both cores, as all of it is one system: three Regions, the links' proxies and the
+load; what each process takes of the processor for a write tells what the limit is.
+
+    tests/bench/bench.py [--seconds N] [--runs N] [--only single,replication,strong] [--profile]
 
 It needs a release build (./up makes one), wrk, h2load, nginx, and npm for dynalite."""
 
@@ -45,11 +48,18 @@ def run(command, **options):
     return subprocess.run(command, text=True, capture_output=True, check=True, **options).stdout
 
 
+def wrk_command(port, operation, seconds, rate=None, region=USA, connections=CONNECTIONS, prefix="k"):
+    return ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "20s",
+            "-s", os.path.join(HERE, "request.lua"), f"http://127.0.0.1:{port}/", "--",
+            operation, "bench", region, str(KEYS), str(rate / connections if rate else 0), prefix]
+
+
 def wrk(port, operation, seconds, rate=None):
+    return wrk_figures(operation, run(pinned(LOAD_CORE, *wrk_command(port, operation, seconds, rate))))
+
+
+def wrk_figures(operation, output):
     """Requests a second, how many in all, and the latency's p50 and p99 in ms."""
-    output = run(pinned(LOAD_CORE, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "20s",
-                        "-s", os.path.join(HERE, "request.lua"), f"http://127.0.0.1:{port}/", "--",
-                        operation, "bench", USA, str(KEYS), *([str(rate / CONNECTIONS)] if rate else [])))
     found = re.search(r"RESULT ([\d.]+) ([\d.]+) ([\d.]+) (\d+)", output)
     assert found and found[4] == "0", f"{operation}: errors among the answers:\n{output}"
     return float(found[1]), int(re.search(r"(\d+) requests in", output)[1]), float(found[2]), float(found[3])
@@ -77,12 +87,20 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-class PinnedCluster(Cluster):
-    """A cluster whose every process is on the server's core, its data on the disk of the tree."""
+class DiskCluster(Cluster):
+    """A cluster whose data is on the disk of the tree."""
 
     def start(self, tries=3):
         super().start(tries)
-        self.own_data = True
+        self.own_data = True  # to be removed
+        return self
+
+
+class PinnedCluster(DiskCluster):
+    """Every process of it is on the server's core."""
+
+    def start(self, tries=3):
+        super().start(tries)
         for pid in [self.process.pid, *children_of(self.process.pid)]:
             run(["taskset", "-a", "-c", "-p", SERVER_CORE, str(pid)])
         return self
@@ -130,12 +148,16 @@ class Bench:
         """Where the time goes: the functions that are on the processor, by perf."""
         if not self.options.profile or not shutil.which("perf"):
             return
+        self.perf(f"{name} {operation}", pid, lambda: wrk(port, operation, self.options.seconds))
+
+    @staticmethod
+    def perf(what, pid, load):
         data = os.path.join(WORK, "perf.data")
         with subprocess.Popen(["perf", "record", "-q", "-o", data, "-p", str(pid)],
                               stderr=subprocess.DEVNULL) as recorder:
-            wrk(port, operation, self.options.seconds)
+            load()
             recorder.send_signal(signal.SIGINT)
-        print(f"\n  where {name} {operation} spends its time")
+        print(f"\n  where {what} spends its time")
         report = run(["perf", "report", "-i", data, "--stdio", "--percent-limit", "1.5"], stderr=None)
         for line in [l for l in report.splitlines() if l.strip() and not l.startswith("#")][:18]:
             print("   ", line.strip())
@@ -263,6 +285,62 @@ class Bench:
         print(f"  {f'backlog after a {cut} s cut':<34}{backlog:>10,.0f} writes, gone in {took:.1f} s:"
               f" {backlog / took:,.0f}/s, written at {achieved:,.0f}/s")
         return backlog / took / achieved
+
+    # ---- strong tables: three Regions, each write on two of them before its answer
+
+    def strong(self):
+        seconds = max(5, self.options.seconds)
+        for durability, connections in (("os", 64), ("os", 256), ("fsync", 256)):
+            print(f"strong writes, three Regions, no link delay, both cores, {durability}, {connections} "
+                  f"connections:", flush=True)
+            with DiskCluster(REGIONS, durability, tempfile.mkdtemp(dir=WORK)) as cluster:
+                cluster.make_strong("bench", sort=True)
+                rows = []
+                for name, origins in (("from the leader's Region", [self.leader(cluster)]),
+                                      ("spread over the three", list(REGIONS))):
+                    runs = [self.strong_run(cluster, origins, connections, seconds)
+                            for _ in range(self.options.runs)]
+                    rate, p50, p99, cost = sorted(runs)[len(runs) // 2]
+                    print(f"  {name:<34}{rate:>10,.0f}/s{p50:>9.2f} ms p50{p99:>9.2f} ms p99\n    {cost}",
+                          flush=True)
+                    if durability == "os":
+                        rows.append((name, rate, 5000))
+                    self.strong_profile(cluster, name, origins, connections)
+            self.verdicts(rows)
+
+    @staticmethod
+    def leader(cluster):
+        leads = [g["leader"] for g in cluster.status()["groups"] if g["table"] == "bench"]
+        return max(REGIONS, key=leads.count)
+
+    def strong_start(self, cluster, origins, connections, seconds):
+        # Each origin has keys of its own, as writers of one application mostly do: otherwise some writes
+        # would be refused as conflicts.
+        return [subprocess.Popen(wrk_command(
+            cluster.port(region), "put", seconds, None, region, connections // len(origins), f"k{n}-"),
+            stdout=subprocess.PIPE, text=True) for n, region in enumerate(origins)]
+
+    def strong_run(self, cluster, origins, connections, seconds):
+        """Writes a second, the latency's p50 and p99, and what of the processor each process takes for one."""
+        pids = {"links": cluster.process.pid, **{region: cluster.pid(region) for region in REGIONS}}
+        before = {name: processor_seconds(pid) for name, pid in pids.items()}
+        load = [process.communicate()[0] for process in self.strong_start(cluster, origins, connections, seconds)]
+        took = {name: processor_seconds(pid) - before[name] for name, pid in pids.items()}
+        figures = [wrk_figures("put", output) for output in load]
+        writes, cores = sum(f[1] for f in figures), os.cpu_count()
+        cost = [f"{name} {seconds_taken / writes * 1e6:.0f}" for name, seconds_taken in took.items()]
+        total = sum(took.values())
+        return (sum(f[0] for f in figures), max(f[2] for f in figures), max(f[3] for f in figures),
+                f"{total / writes * 1e6:.0f} us of the processor a write ({', '.join(cost)}): "
+                f"{total / seconds / cores:.0%} of {cores} cores; the rest is the load, others, and waiting")
+
+    def strong_profile(self, cluster, name, origins, connections):
+        if not self.options.profile or not shutil.which("perf"):
+            return
+        load = self.strong_start(cluster, origins, connections, self.options.seconds)
+        leader = self.leader(cluster)
+        self.perf(f"the leader, {leader}, writes {name}", cluster.pid(leader),
+                  lambda: [process.communicate() for process in load])
 
     def verdicts(self, rows):
         print()

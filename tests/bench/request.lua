@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What wrk sends: one DynamoDB operation over and over on keys drawn before the clock runs, so that the
 -- generator's own work is small. Every put has a number of its own, as one that changes nothing may be
--- answered without a write. Arguments: OPERATION TABLE REGION KEYS [RATE], the rate in requests a second
--- for each connection; without one, as fast as the answers come.
+-- answered without a write. Arguments: OPERATION TABLE REGION KEYS [RATE [PREFIX]], the rate in requests a
+-- second for each connection; without one, or by 0, as fast as the answers come. Keys begin with PREFIX.
 
 local NUMBER = "1000000000"
 local requests, tails, at = {}, {}, 0
@@ -32,7 +32,8 @@ local targets = { get = "GetItem", put = "PutItem", update = "UpdateItem", query
 function init(arguments)
    local operation, table_name, region, keys = arguments[1], arguments[2], arguments[3], tonumber(arguments[4])
    math.randomseed(7)
-   if arguments[5] then
+   local prefix = arguments[6] or "k"
+   if arguments[5] and tonumber(arguments[5]) > 0 then
       pause_ms = 1000 / tonumber(arguments[5])
       -- wrk asks for a delay only where the script has the function.
       delay = function()
@@ -48,7 +49,7 @@ function init(arguments)
          "/dynamodb/aws4_request, SignedHeaders=host;x-amz-date;x-amz-target, Signature=" .. string.rep("0", 64),
    }
    for i = 1, 4096 do
-      requests[i] = wrk.format("POST", "/", headers, bodies[operation](table_name, "k" .. math.random(0, keys - 1)))
+      requests[i] = wrk.format("POST", "/", headers, bodies[operation](table_name, prefix .. math.random(0, keys - 1)))
       local first, last = requests[i]:find(NUMBER, 1, true)
       if first then
          requests[i], tails[i] = requests[i]:sub(1, first - 1), requests[i]:sub(last + 1)

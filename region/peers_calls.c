@@ -19,8 +19,8 @@ struct incoming {
     bool asked; /* the core has it, and will answer */
 };
 
-/* A call to a peer. Waits for the connection a while, as one that is just being made is no reason to
- * refuse a user; then lives until the gRPC call is over. */
+/* A call to a peer. Waits for the connection a while, as one that is just being made is no reason
+ * to refuse a user; then lives until the gRPC call is over. */
 struct outgoing {
     struct list link;
     struct peer *peer;

@@ -32,7 +32,7 @@ struct stream {
     bool begun;             /* something has been sent on it */
     struct list held;       /* messages that a fault holds back (peers_faults.c), by due time */
     uint64_t held_bytes;
-    uint64_t reopen_ns;     /* ours: when to open it; UINT64_MAX: it is open, or the link is down */
+    uint64_t reopen_ns; /* ours: when to open it; UINT64_MAX: it is open, or the link is down */
 };
 
 struct peer {

@@ -42,7 +42,9 @@ rule_arrows() { # an include may only go down (CONTRIBUTING.md, the map)
             if (path ~ /^region\/api\//) return "api"
             if (path ~ /^region\/store_leveldb\./) return "leveldb"
             if (path ~ /^region\//) return "node"
-            if (match(path, /^chaos\/(check|scenario|sim|live)\//)) return substr(path, 7, RLENGTH - 7)
+            if (path ~ /^chaos\/run\/(outcome|judge|judge_sentence|measure)\./) return "outcome"
+            if (match(path, /^chaos\/(check|scenario|drive|sim|live|shim|inject|report|run|simulate)\//))
+                return substr(path, 7, RLENGTH - 7)
             sub(/\/.*/, "", path)
             return path
         }
@@ -58,9 +60,16 @@ rule_arrows() { # an include may only go down (CONTRIBUTING.md, the map)
             below["node"] = "node leveldb net " below["api"]
             below["check"] = "check conflict base"
             below["scenario"] = "scenario conflict base"
+            below["drive"] = "drive net check scenario conflict base"
             below["sim"] = "sim check scenario " below["core"]
             below["live"] = "live net scenario " below["api"]
-            below["chaos"] = "chaos sim check scenario live net " below["api"]
+            below["shim"] = "shim"
+            below["outcome"] = "outcome check scenario conflict base"
+            below["report"] = "report " below["outcome"]
+            below["inject"] = "inject shim outcome check live net scenario " below["api"]
+            below["run"] = "run drive inject report outcome check live net scenario " below["api"]
+            below["simulate"] = "simulate sim report " below["run"]
+            below["chaos"] = "chaos simulate sim " below["run"]
         }
         match($0, /^#include "[^"]+"/) {
             target = substr($0, 11, RLENGTH - 11)
@@ -75,13 +84,13 @@ rule_third_party() { # a library is known only where the design puts it
         sources | grep -vE "^($rooms)" | xargs grep -nE "^#include <($pattern)" |
             sed "s#\$#  (belongs in ${rooms//|/, })#"
     done <<'TABLE'
-uv\.h net/|region/[a-z_]+\.|chaos/live/|chaos/main
+uv\.h net/|region/[a-z_]+\.|chaos/live/|chaos/drive/|chaos/inject/|chaos/run/|chaos/main
 nghttp2/ net/
 openssl/ net/|region/api/|region/[a-z_]+\.
 http_parser\.h net/
 leveldb/ region/store_leveldb
 protobuf-c/ replicator/replicator_wire|region/core/control_wire|witness/consensus_wire
-jansson\.h region/api/|region/[a-z_]+\.|chaos/live/|chaos/scenario/|chaos/main
+jansson\.h region/api/|region/[a-z_]+\.|chaos/live/|chaos/scenario/|chaos/drive/|chaos/inject/|chaos/report/|chaos/run/|chaos/simulate/|chaos/main
 yaml\.h chaos/scenario/
 cyaml/ region/[a-z_]+\.|chaos/live/|chaos/main
 TABLE
@@ -92,8 +101,8 @@ libraries_below() {
     base) ;;
     conflict) echo base ;;
     replicator | witness | check) echo base conflict ;;
-    region_core) echo base conflict replicator ;;
-    region_api) echo base conflict replicator region_core ;;
+    region_core) echo base conflict replicator witness ;;
+    region_api) echo base conflict replicator witness region_core ;;
     esac
 }
 

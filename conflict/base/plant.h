@@ -3,8 +3,8 @@
 #define BASE_PLANT_H
 
 /* Deliberate bugs, to test the testers: in a build with TIDEMARK_PLANTED one of them can be
- * switched on, and the simulator must then find it. In every other build planted() is the constant
- * false and the bug is not in the program. */
+ * switched on, and the simulator, or a scenario on real processes, must then find it. In every
+ * other build planted() is the constant false and the bug is not in the program. */
 
 #include <stdbool.h>
 
@@ -14,6 +14,7 @@
     PLANT(FORGET_TOMBSTONE, "forget-tombstone") /* collected before every member has seen it */    \
     PLANT(ACK_EARLY, "ack-early")               /* a receiver acknowledges what is not durable */  \
     PLANT(REPLY_EARLY, "reply-early")           /* a client is answered before its write is */     \
+    PLANT(DROP_BATCH, "drop-batch") /* the first batch after a reconnect is lost, and counts */    \
     /* Strong mode. */                                                                             \
     PLANT(READ_NO_ROUND, "read-no-round") /* the leader reads without asking anybody */            \
     PLANT(READ_OWN_TERM, "read-own-term") /* a new leader answers with what it knows committed */  \
@@ -48,13 +49,13 @@
     PLANT(STABLE_EARLY, "stable-early")       /* likewise the items */                             \
     PLANT(READ_UNSTABLE, "read-unstable")     /* a strong read before the items are durable */     \
     PLANT(EVALUATE_ON_LANE, "evaluate-on-lane") /* without what is evaluated and not applied */    \
-    PLANT(INDEX_APART, "index-apart")     /* the applied index in a batch before its rows */       \
-    PLANT(INSTALL_KEEPS, "install-keeps") /* a snapshot takes nothing away */                      \
+    PLANT(INDEX_APART, "index-apart")           /* the applied index in a batch before its rows */ \
+    PLANT(INSTALL_KEEPS, "install-keeps")       /* a snapshot takes nothing away */                \
     PLANT(INSTALL_AT_ONCE, "install-at-once") /* while entries are on their way into the items */  \
-    PLANT(SEAL_IGNORED, "seal-ignored")   /* what comes behind the seal is done */                 \
-    PLANT(SEAL_AHEAD, "seal-ahead")       /* a snapshot's seal is newer than its index */          \
-    PLANT(FIRST_AGAIN, "first-again")     /* a lost disk begins as that of a new group */          \
-    PLANT(BATCH_UNDONE, "batch-undone")   /* what is true of a part is said of the whole batch */
+    PLANT(SEAL_IGNORED, "seal-ignored")       /* what comes behind the seal is done */             \
+    PLANT(SEAL_AHEAD, "seal-ahead")           /* a snapshot's seal is newer than its index */      \
+    PLANT(FIRST_AGAIN, "first-again")         /* a lost disk begins as that of a new group */      \
+    PLANT(BATCH_UNDONE, "batch-undone") /* what is true of a part is said of the whole batch */
 
 enum plant {
     PLANT_NONE = 0,
@@ -69,6 +70,11 @@ static inline bool planted(enum plant bug)
 {
     return plant_active == bug;
 }
+/* The name of the one that is switched on, NULL if none is. */
+const char *plant_name(void);
+/* For a program's main: takes `--plant NAME`, which no help speaks of, out of its arguments and
+ * switches the bug on. False: there is none of that name. */
+bool plant_take(int *argc, char **argv);
 #else
 static inline bool planted(enum plant bug)
 {

@@ -75,8 +75,8 @@ void batch_row(struct region *region, struct batch *batch, struct bytes key, str
                struct bytes body)
 {
     count(batch, lane_weigh(old), lane_weigh(body));
-    struct bytes at = keyspace_item(&region->key_scratch,
-                                    batch->partition->table->d.table.number, key);
+    struct bytes at =
+        keyspace_item(&region->key_scratch, batch->partition->table->d.table.number, key);
     if (body.len > 0)
         store_batch_put(&batch->bytes, at, body);
     else

@@ -206,10 +206,10 @@ bool partition_meta_decode(struct bytes from, struct partition_meta *ret)
         !bytes_take_varint(&from, &meta.items) || !bytes_take_varint(&from, &meta.bytes) ||
         !bytes_take_varint(&from, &meta.tombstones) || !vv_decode(&from, &meta.vv))
         return false;
-    if (from.len != 0 && (!bytes_take_varint(&from, &meta.applied_index) ||
-                          !bytes_take_varint(&from, &meta.applied_term) ||
-                          !bytes_take_be16(&from, &meta.sealed) || from.len != 0 ||
-                          meta.applied_index == 0))
+    if (from.len != 0 &&
+        (!bytes_take_varint(&from, &meta.applied_index) ||
+         !bytes_take_varint(&from, &meta.applied_term) || !bytes_take_be16(&from, &meta.sealed) ||
+         from.len != 0 || meta.applied_index == 0))
         return false;
     *ret = meta;
     return true;

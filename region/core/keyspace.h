@@ -11,7 +11,7 @@
  *   04 | group id 16                            grave: a global table this Region has left
  *   05 | table 4                                table descriptor (control_wire.h)
  *   06 | table 4 | partition 2                  partition meta
- *   07 | table 4 | partition 2 | epoch 4 | slot 1   strong: hard state, in two slots (strong_rows.h)
+ *   07 | table 4 | partition 2 | epoch 4 | slot 1   strong: hard state (strong_rows.h)
  *   08 | table 4 | partition 2 | epoch 4        strong: where the log begins
  *   ---- all of the above is read at the start, in one range ----
  *   20 | table 4 | row key                      item or tombstone: record.h's body
@@ -97,7 +97,7 @@ struct partition_meta {
     uint64_t log_first; /* first of our own still logged; 0: none is */
     uint64_t log_bytes;
     uint64_t items, bytes, tombstones;
-    struct vv vv; /* of the other Regions' logs */
+    struct vv vv;                         /* of the other Regions' logs */
     uint64_t applied_index, applied_term; /* strong: the last entry that the items hold */
     uint16_t sealed; /* strong: nothing comes behind that entry; the Region it was sealed for */
 };

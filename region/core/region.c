@@ -470,8 +470,8 @@ bool region_log_at(const struct region *region, const struct table *table, uint3
     const struct partition *at = &table_of(table)->partitions[partition];
     if (!at->replica)
         return false;
-    *ret = (struct region_log){at->seq_durable, replica_vv_durable(at->replica),
-                               at->meta.tombstones};
+    *ret =
+        (struct region_log){at->seq_durable, replica_vv_durable(at->replica), at->meta.tombstones};
     return true;
 }
 

@@ -183,8 +183,8 @@ struct region_counters {
     uint64_t batches, batch_bytes, batches_in_flight;
     uint64_t operations_in_flight, throttled;
     uint64_t applied_records, duplicate_records, dropped_records; /* from peers */
-    uint64_t strong_committed, strong_conflicts, strong_unknown, strong_refused; /* writes and strong
-                                                                    reads that began here */
+    /* Strong writes and reads that began here. */
+    uint64_t strong_committed, strong_conflicts, strong_unknown, strong_refused;
 };
 struct region_counters region_counters(const struct region *region);
 

@@ -60,18 +60,18 @@ struct partition {
     uint32_t index;
     struct partition_meta meta; /* writes in flight included */
     uint64_t seq_durable;
-    uint64_t seq_reported;    /* to the replicator */
-    uint64_t hlc_durable;     /* of the newest durable local write */
-    uint64_t log_bytes_fresh; /* durable and not yet reported */
-    struct replica *replica;  /* NULL: not shared */
-    struct list dirty;        /* region.dirty: has something to report */
-    struct list applies;      /* struct apply, in order; the first few may be in flight */
-    struct purge *collect;    /* NULL: none under way */
+    uint64_t seq_reported;     /* to the replicator */
+    uint64_t hlc_durable;      /* of the newest durable local write */
+    uint64_t log_bytes_fresh;  /* durable and not yet reported */
+    struct replica *replica;   /* NULL: not shared */
+    struct list dirty;         /* region.dirty: has something to report */
+    struct list applies;       /* struct apply, in order; the first few may be in flight */
+    struct purge *collect;     /* NULL: none under way */
     uint64_t collect_after_ms; /* of the wall clock, as the age of tombstones is */
-    uint64_t trim_to;   /* log rows up to it may go */
-    bool trimming;      /* a read or a batch of it is under way */
-    uint32_t caught_up; /* bit per index of config.peers */
-    struct strong *strong; /* its consensus group (strong.h); NULL: none runs */
+    uint64_t trim_to;          /* log rows up to it may go */
+    bool trimming;             /* a read or a batch of it is under way */
+    uint32_t caught_up;        /* bit per index of config.peers */
+    struct strong *strong;     /* its consensus group (strong.h); NULL: none runs */
 };
 
 struct table_state {
@@ -101,8 +101,8 @@ struct table_state {
     uint32_t dirty;   /* bit per peer: has not confirmed our latest description */
     uint32_t calling; /* bit per peer: a MERGE call is under way */
     uint64_t dirty_generation;
-    uint64_t gossip_round;  /* the last that named it */
-    uint64_t push_after_ns; /* next attempt after a failure */
+    uint64_t gossip_round;   /* the last that named it */
+    uint64_t push_after_ns;  /* next attempt after a failure */
     UT_hash_handle by_group; /* strong_region.tables */
     bool strong_listed;      /* it is in there */
     bool strong_ready;       /* strong_ready(), when it was last looked at */

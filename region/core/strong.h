@@ -6,10 +6,12 @@
  * and the rest of the region core: its log in the store, its entries in the items, its frames on
  * the streams, its proposals and reads in the requests. The groups run by the table's strong_setup.
  *
- *      strong.c        groups: opening, stepping, their effects, timers
+ *      strong.c        groups at work: inputs, effects
+ *      strong_life.c   opening and closing; strong_timer.c
  *      strong_start.c  what a group finds in the store
  *      strong_log.c    PERSIST effects, to rows
- *      strong_write.c  requests to proposals; evaluation at the leader; replies
+ *      strong_write.c  requests to proposals; replies
+ *      strong_evaluate.c  proposals at the leader
  *      strong_apply.c  entries into items, in order
  *      strong_read.c   barriers before strong reads
  *      strong_snapshot.c

@@ -214,6 +214,10 @@ static inline uint16_t strong_region_of(const struct strong *strong, uint8_t mem
     return member < STRONG_MEMBERS ? strong->table->d.strong.regions[member] : 0;
 }
 
+/* strong_timer.c */
+void strong_timer_set(struct strong_region *all, struct strong *strong, uint64_t deadline);
+void strong_timer_remove(struct strong_region *all, struct strong *strong);
+
 /* strong_start.c */
 void strong_load(struct region *region, struct strong *strong);
 void strong_load_rows(struct region *region, struct strong *strong, uint32_t part,

@@ -97,11 +97,16 @@ static bool read_kind(const char *kind, const char *argument, const char *expect
 static bool read_line(const char *text, struct line *ret)
 {
     char words[WORDS][WORD_MAX + 1];
-    char rest[2];
     *ret = (struct line){0};
-    /* 63 is WORD_MAX. */
-    if (sscanf(text, "%63s %63s %63s %63s %63s %63s %63s %1s", words[0], words[1], words[2],
-               words[3], words[4], words[5], words[6], rest) != WORDS)
+    for (int i = 0; i < WORDS; i++) {
+        size_t len = strcspn(text, " \n");
+        if (len == 0 || len > WORD_MAX)
+            return false;
+        memcpy(words[i], text, len);
+        words[i][len] = 0;
+        text += len + (text[len] == ' ');
+    }
+    if (*text != 0 && strcmp(text, "\n") != 0)
         return false;
     memcpy(ret->key, words[0], sizeof(ret->key));
     return read_times(words[1], words[2], &ret->op) &&

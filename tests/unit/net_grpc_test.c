@@ -225,8 +225,9 @@ static void test_refused_calls(void **state)
 
     open_call(&f, "/svc/Echo");
     f.server.echo = true;
-    uint8_t *message = xcalloc(1, 2 << 21);
-    grpc_call_send(f.client.call, bytes_make(message, 2 << 21));
+    size_t larger = server_limits_default().message_bytes_max + 1;
+    uint8_t *message = xcalloc(1, larger);
+    grpc_call_send(f.client.call, bytes_make(message, larger));
     free(message);
     expect_end(&f, GRPC_RESOURCE_EXHAUSTED, "larger than");
     assert_int_equal(f.server.messages, 0);

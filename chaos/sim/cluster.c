@@ -175,6 +175,7 @@ void sim_cluster_start(struct sim_cluster *cluster, uint32_t index)
     config.replication.seed = config.seed;
     config.replication.peer_count = config.peer_count;
     memcpy(config.replication.peers, config.peers, sizeof(config.peers));
+    sim_log_mark(cluster->sim.log, cluster->sim.now_ns, index, "starts");
     node->generation++;
     node->timer_at_ns = UINT64_MAX;
     node->core = region_new(&config);
@@ -190,16 +191,32 @@ void sim_cluster_start(struct sim_cluster *cluster, uint32_t index)
     }
 }
 
-void sim_cluster_crash(struct sim_cluster *cluster, uint32_t index)
+/* A leader that dies with entries in its log that its disk has not. */
+static void note_groups(struct sim_cluster *cluster, const struct sim_node *node)
+{
+    for (uint32_t i = 0; i < region_group_count(node->core); i++) {
+        struct region_group group = region_group_at(node->core, i);
+        SOMETIMES_IF(&cluster->sim, LEADER_UNSYNCED, group.leads && group.durable < group.last);
+    }
+}
+
+static void end(struct sim_cluster *cluster, uint32_t index, bool whole)
 {
     struct sim_node *node = &cluster->nodes[index];
     check(node->core);
+    SOMETIMES(&cluster->sim, CRASHED);
+    SOMETIMES_IF(&cluster->sim, CRASHED_UNSYNCED, node->queue_len > 0);
+    note_groups(cluster, node);
+    sim_log_mark(cluster->sim.log, cluster->sim.now_ns, index, "dies");
     node->core = region_free(node->core);
     node->ready = false;
     node->syncing = false;
     node->resume_ns = 0;
-    uint32_t kept =
-        node->disk_full ? 0 : (uint32_t)rng_between(&cluster->sim.rng, 0, node->queue_len);
+    uint32_t kept = node->queue_len;
+    if (!whole && !node->disk_full)
+        kept = (uint32_t)rng_between(&cluster->sim.rng, 0, node->queue_len);
+    if (node->disk_full)
+        kept = 0;
     sim_queue_apply(cluster, index, kept);
     sim_queue_drop(node);
     sim_node_reads_drop(node);
@@ -212,6 +229,16 @@ void sim_cluster_crash(struct sim_cluster *cluster, uint32_t index)
             sim_stream_end(cluster, i, index, groups);
         }
     }
+}
+
+void sim_cluster_crash(struct sim_cluster *cluster, uint32_t index)
+{
+    end(cluster, index, false);
+}
+
+void sim_cluster_end(struct sim_cluster *cluster, uint32_t index)
+{
+    end(cluster, index, true);
 }
 
 void sim_cluster_lose_disk(struct sim_cluster *cluster, uint32_t index)
@@ -231,6 +258,11 @@ void sim_cluster_request(struct sim_cluster *cluster, uint32_t node, uint64_t to
 {
     struct region_input in = {.kind = REGION_REQUEST, .token = token, .op = op};
     sim_node_step(cluster, node, &in);
+}
+
+void sim_cluster_input(struct sim_cluster *cluster, uint32_t node, struct region_input *in)
+{
+    sim_node_step(cluster, node, in);
 }
 
 static void event_run(struct sim_cluster *cluster, const struct sim_event *event)

@@ -12,9 +12,10 @@
 
 #include "chaos/sim/sim.h"
 #include "chaos/sim/sim_clock.h"
+#include "chaos/sim/sim_log.h"
 #include "region/core/region.h"
 
-enum { SIM_NODES_MAX = 5 };
+enum { SIM_NODES_MAX = 8 };
 
 /* What the network and the disks do, for the whole run. Rates are "one in so many", 0 for never. */
 struct sim_conditions {
@@ -26,6 +27,13 @@ struct sim_conditions {
     uint64_t reconnect_ns;             /* from a stream's end to the next attempt */
     bool groups;                       /* streams for the strong groups are opened, too */
     bool silent_cuts; /* those are not told of a cut: what is sent is lost, and they end with it */
+};
+
+/* What becomes of one message. */
+struct sim_travel {
+    uint64_t delay_ns;
+    bool lost, repeated;
+    bool overtakes; /* it need not arrive in order */
 };
 
 struct sim_persist { /* a batch that was handed to the disk and is not known to be durable */
@@ -47,9 +55,11 @@ struct sim_node {
     uint64_t generation; /* counts starts: events of an earlier life are void */
     bool ready;
     bool disk_full;
-    bool witness_only;  /* for its whole life */
-    uint64_t resume_ns; /* it stands still until then */
-    uint64_t sync_slow; /* times; 0: not */
+    bool witness_only;                      /* for its whole life */
+    uint64_t resume_ns;                     /* it stands still until then */
+    uint64_t sync_slow;                     /* times; 0: not */
+    uint64_t sync_extra_ns, sync_jitter_ns; /* each takes longer by extra, plus or minus jitter */
+    bool sync_fails;                        /* which the process does not survive: sync_failed() */
     bool syncing;
     uint32_t syncing_count; /* of the queue's front, in the group on its way */
     struct sim_persist *queue;
@@ -66,6 +76,7 @@ struct sim_stream { /* from the region that opened it to the other */
     bool up;
     bool connecting;
     bool cut;                /* nothing passes, either way, and nothing connects */
+    bool carried, broken;    /* a batch has passed; and something has not, or out of order */
     uint64_t extra_delay_ns; /* of the opener's messages */
     uint64_t clear_ns[2];    /* when the last message sent each way arrives: keeps order */
 };
@@ -86,6 +97,10 @@ struct sim_cluster {
     void (*persisted)(void *context, uint32_t node, struct bytes batch, bool durable);
     /* An event of a kind from SIM_USER on. */
     void (*event)(void *context, const struct sim_event *event);
+    /* NULL: messages fare as the conditions say. */
+    struct sim_travel (*travel)(void *context, uint32_t from, uint32_t to, size_t len);
+    /* A sync was to fail. True: the owner has ended the process; else it has not failed. */
+    bool (*sync_failed)(void *context, uint32_t node);
     void *context;
     uint64_t messages, lost, repeated, reordered, resets;
 };
@@ -100,12 +115,18 @@ void sim_cluster_start(struct sim_cluster *cluster, uint32_t node);
 /* A random part of what was not synced, from the front, is kept all the same; the rest is lost.
  * Operations under way never reply. */
 void sim_cluster_crash(struct sim_cluster *cluster, uint32_t node);
+/* The process alone ends: all that it had handed to its disk is there. */
+void sim_cluster_end(struct sim_cluster *cluster, uint32_t node);
 /* An empty disk in the place of a dead node's. */
 void sim_cluster_lose_disk(struct sim_cluster *cluster, uint32_t node);
 bool sim_cluster_paused(const struct sim_cluster *cluster, uint32_t node);
 /* From `from` to `to`, one way: the streams that `from` opened. */
 void sim_cluster_cut(struct sim_cluster *cluster, uint32_t from, uint32_t to, bool cut);
 void sim_cluster_request(struct sim_cluster *cluster, uint32_t node, uint64_t token, struct op *op);
+/* Any other input that comes from outside. */
+void sim_cluster_input(struct sim_cluster *cluster, uint32_t node, struct region_input *in);
+/* Breaks what `from` has open to `to`; it is opened again. */
+void sim_cluster_reset(struct sim_cluster *cluster, uint32_t from, uint32_t to);
 /* Runs until the time, or until stop() says so after an event. */
 void sim_cluster_run(struct sim_cluster *cluster, uint64_t until_ns, bool (*stop)(void *context));
 uint64_t sim_cluster_wall_ms(const struct sim_cluster *cluster, uint32_t node);

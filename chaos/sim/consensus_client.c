@@ -63,12 +63,20 @@ uint64_t client_call(struct world *world, uint8_t at, uint8_t client, const stru
                                     .member = at,
                                     .client = client,
                                     .called = ++world->clock,
-                                    .floor = world->acknowledged[call->key]};
+                                    .floor = world->acknowledged[call->key],
+                                    .term = consensus_status(world->members[at].core).term};
     operation->call.name = place + 1;
     struct consensus_input in = {.kind =
                                      call->kind == CALL_READ ? CONSENSUS_READ : CONSENSUS_PROPOSE,
                                  .token = place + 1,
                                  .strong = true};
+    static const char *const names[] = {[CALL_READ] = "read",
+                                        [CALL_PUT] = "put",
+                                        [CALL_IF] = "put-if",
+                                        [CALL_ADD] = "add",
+                                        [CALL_DELETE] = "delete"};
+    sim_log_mark(world->sim.log, world->sim.now_ns, at, "%llu: %s key %u",
+                 (unsigned long long)place + 1, names[call->kind], call->key);
     struct call copy = operation->call;
     if (call->kind != CALL_READ)
         in.bytes = bytes_make(&copy, sizeof(copy));
@@ -80,7 +88,7 @@ void client_event(struct world *world, uint64_t index)
 {
     struct client *client = &world->clients[index];
     struct member *member = &world->members[client->member];
-    if (world->clients_stopped)
+    if (world->clients_stopped || world->operation_count >= world->replay->operations_max)
         return;
     if (!member->core || member->resume_ns > world->sim.now_ns) {
         client_again(world, client);
@@ -98,6 +106,13 @@ static struct operation *returned(struct world *world, uint64_t token, enum fate
     check(operation->fate == OP_OPEN);
     operation->fate = fate;
     operation->returned = ++world->clock;
+    static const char *const fates[] = {[OP_OPEN] = "",
+                                        [OP_OK] = "done",
+                                        [OP_FAILED] = "condition failed",
+                                        [OP_NOTHING] = "refused",
+                                        [OP_UNKNOWN] = "unknown"};
+    sim_log_mark(world->sim.log, world->sim.now_ns, operation->member, "%llu: %s",
+                 (unsigned long long)token, fates[fate]);
     if (operation->client < CLIENTS_MAX) {
         struct client *client = &world->clients[operation->client];
         check(client->token == token);
@@ -165,6 +180,8 @@ void client_read(struct world *world, struct member *member, const struct consen
         violate(world, "a read was let through before its index was applied", "member %u",
                 member->index);
     struct operation *operation = returned(world, effect->token, OP_OK);
+    SOMETIMES_IF(&world->sim, READ_OVER_TERMS,
+                 operation->term > 0 && consensus_status(member->core).term > operation->term);
     operation->result = member->items.at[operation->call.key];
     operation->version = operation->result.index;
     acknowledge(world, operation);

@@ -98,6 +98,8 @@ static void disk_do(struct world *world, struct member *member, const struct que
     disk->synced = vouched;
     if (write->hard_set)
         disk->hard = write->hard;
+    SOMETIMES_IF(&world->sim, LOG_CUT,
+                 write->truncate_from && write->truncate_from <= disk_last(disk));
     if (write->truncate_from)
         disk_cut(disk, write->truncate_from);
     if (write->base_moved)

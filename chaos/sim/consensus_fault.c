@@ -4,6 +4,8 @@
 
 #include "chaos/sim/consensus_world.h"
 
+#include <stdio.h>
+
 static const char *fault_name(enum sim_consensus_fault_kind kind)
 {
     static const char *const names[] = {
@@ -33,6 +35,7 @@ void faults_draw(struct world *world, uint64_t from_ns, uint64_t to_ns)
     uint32_t count = (uint32_t)(storm ? draw(world, 12, FAULTS_MAX) : draw(world, 1, 10));
     for (uint32_t i = 0; i < count; i++) {
         struct consensus_fault *fault = &world->faults[world->fault_count++];
+        fault->number = (uint8_t)i;
         fault->kind = kinds[draw(world, 0, kind_count - 1)];
         fault->at_ns = draw(world, from_ns, to_ns - 1);
         uint64_t longest = storm || !chance(world, 3) ? 600 * ms : 5 * second;
@@ -46,10 +49,22 @@ void faults_draw(struct world *world, uint64_t from_ns, uint64_t to_ns)
             fault->amount = draw(world, 1, 600) * ms;
         if (fault->kind == CONSENSUS_FAULT_SLOW_DISK)
             fault->amount = draw(world, 2, 100);
+    }
+}
+
+/* Those that are to happen. */
+void faults_schedule(struct world *world)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < world->fault_count; i++)
+        if (world->replay->faults >> world->faults[i].number & 1)
+            world->faults[count++] = world->faults[i];
+    world->fault_count = count;
+    for (uint32_t i = 0; i < count; i++) {
         struct sim_event event = {.kind = EVENT_FAULT_BEGIN, .id = i};
-        sim_schedule(&world->sim, fault->at_ns, &event);
+        sim_schedule(&world->sim, world->faults[i].at_ns, &event);
         event.kind = EVENT_FAULT_END;
-        sim_schedule(&world->sim, fault->until_ns, &event);
+        sim_schedule(&world->sim, world->faults[i].until_ns, &event);
     }
 }
 
@@ -92,7 +107,7 @@ static void aim(const struct world *world, struct consensus_fault *fault)
     fault->aimed = false;
 }
 
-void fault_begin(struct world *world, struct consensus_fault *fault)
+void consensus_fault_begin(struct world *world, struct consensus_fault *fault)
 {
     if (fault->aimed)
         aim(world, fault);
@@ -148,7 +163,7 @@ static void links_heal(struct world *world)
 
 /* What another fault holds down goes up early now and then; all the better. Only links are held
  * together, as cuts are what isolation is made of. */
-void fault_end(struct world *world, struct consensus_fault *fault)
+void consensus_fault_end(struct world *world, struct consensus_fault *fault)
 {
     struct member *a = &world->members[fault->a];
     switch (fault->kind) {
@@ -161,7 +176,7 @@ void fault_end(struct world *world, struct consensus_fault *fault)
             struct consensus_fault *other = &world->faults[i];
             if (other != fault && !other->aimed && other->kind <= CONSENSUS_FAULT_DELAY &&
                 other->at_ns <= world->sim.now_ns && world->sim.now_ns < other->until_ns)
-                fault_begin(world, other);
+                consensus_fault_begin(world, other);
         }
         break;
     case CONSENSUS_FAULT_CRASH:
@@ -203,19 +218,42 @@ void faults_heal(struct world *world)
     }
 }
 
+static void describe(const struct consensus_fault *fault, struct buf *to)
+{
+    buf_printf(to, "%-10s member %u", fault_name(fault->kind), fault->a);
+    if (fault->kind == CONSENSUS_FAULT_CUT || fault->kind == CONSENSUS_FAULT_PARTITION ||
+        fault->kind == CONSENSUS_FAULT_DELAY)
+        buf_printf(to, " and %u", fault->b);
+    if (fault->kind == CONSENSUS_FAULT_DELAY)
+        buf_printf(to, "  %llu ms", (unsigned long long)(fault->amount / ms));
+    if (fault->kind == CONSENSUS_FAULT_SLOW_DISK)
+        buf_printf(to, "  %llu times", (unsigned long long)fault->amount);
+}
+
 void faults_print(const struct world *world, struct buf *to)
 {
     for (uint32_t i = 0; i < world->fault_count; i++) {
         const struct consensus_fault *fault = &world->faults[i];
-        buf_printf(to, "  %6.3fs to %6.3fs  %-10s member %u", (double)fault->at_ns / 1e9,
-                   (double)fault->until_ns / 1e9, fault_name(fault->kind), fault->a);
-        if (fault->kind == CONSENSUS_FAULT_CUT || fault->kind == CONSENSUS_FAULT_PARTITION ||
-            fault->kind == CONSENSUS_FAULT_DELAY)
-            buf_printf(to, " and %u", fault->b);
-        if (fault->kind == CONSENSUS_FAULT_DELAY)
-            buf_printf(to, "  %llu ms", (unsigned long long)(fault->amount / ms));
-        if (fault->kind == CONSENSUS_FAULT_SLOW_DISK)
-            buf_printf(to, "  %llu times", (unsigned long long)fault->amount);
+        buf_printf(to, "  %6.3fs to %6.3fs  ", (double)fault->at_ns / 1e9,
+                   (double)fault->until_ns / 1e9);
+        describe(fault, to);
         buf_append_text(to, "\n");
     }
+}
+
+void faults_tell(const struct world *world, struct sim_told *told)
+{
+    struct buf text = {0};
+    for (uint32_t i = 0; i < world->fault_count; i++) {
+        const struct consensus_fault *fault = &world->faults[i];
+        struct sim_told_fault *to = &told->faults[told->fault_count++];
+        *to = (struct sim_told_fault){.from_ns = fault->at_ns,
+                                      .to_ns = fault->until_ns,
+                                      .number = fault->number,
+                                      .node = fault->a};
+        buf_reset(&text);
+        describe(fault, &text);
+        snprintf(to->text, sizeof(to->text), "%.*s", (int)text.len, (const char *)text.at);
+    }
+    buf_deinit(&text);
 }

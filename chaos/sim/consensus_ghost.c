@@ -141,6 +141,10 @@ static void see_commits(struct world *world, struct member *member,
             continue;
         }
         if (i == world->ghost.count + 1)
+            SOMETIMES_IF(&world->sim, ORIGIN_FIRST,
+                         entry.kind == CONSENSUS_WRITE && entry.origin == member->index &&
+                             now->role != CONSENSUS_LEADER);
+        if (i == world->ghost.count + 1)
             ghost_add(world, member, &entry, now->term);
         else if (i <= world->ghost.count)
             check_entry(world, member, &entry);
@@ -202,6 +206,9 @@ void ghost_step(struct world *world, struct member *member)
     if (now.applied != seen->applied)
         ghost_applied(world, member);
     world->verdict->quiet += now.quiet && !seen->quiet;
+    SOMETIMES_IF(&world->sim, LOG_FULL, now.log_full);
+    SOMETIMES_IF(&world->sim, WITNESS_TRIM,
+                 !is_data(world, member->index) && seen->base > 0 && now.base > seen->base);
     *seen = now;
 }
 

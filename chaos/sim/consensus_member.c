@@ -156,6 +156,11 @@ static void on_role(struct world *world, struct member *member)
     }
     member->serving = status.serving;
     world->verdict->elections += status.role == CONSENSUS_LEADER && !status.serving;
+    if (status.role == CONSENSUS_LEADER && !status.serving)
+        sim_log_mark(world->sim.log, world->sim.now_ns, member->index, "leads, term %llu",
+                     (unsigned long long)status.term);
+    SOMETIMES_IF(&world->sim, CARETAKER,
+                 status.role == CONSENSUS_LEADER && !is_data(world, member->index));
 }
 
 /* ---- Snapshots ---- */
@@ -222,6 +227,7 @@ static void on_installed(struct world *world, struct member *member, uint64_t id
     member->applied = member->staging_index;
     member->applied_term = member->staging_term;
     items_flush(member);
+    SOMETIMES(&world->sim, SNAPSHOT);
     ghost_applied(world, member);
     struct consensus_input in = {.kind = CONSENSUS_SNAPSHOT_INSTALLED, .id = id};
     member_step(world, member, &in);
@@ -402,6 +408,7 @@ static void trace_line(void *context, enum trace_level level, const char *line)
 void member_start(struct world *world, struct member *member)
 {
     check(!member->core);
+    sim_log_mark(world->sim.log, world->sim.now_ns, member->index, "starts");
     member->generation++;
     member->timer_at_ns = UINT64_MAX;
     member->applied_due = member->flush_due = member->serving = false;
@@ -434,6 +441,11 @@ void member_start(struct world *world, struct member *member)
 void member_crash(struct world *world, struct member *member)
 {
     check(member->core);
+    bool leads = consensus_status(member->core).role == CONSENSUS_LEADER;
+    SOMETIMES_IF(&world->sim, CRASHED_UNSYNCED, member->queue_len > 0);
+    for (uint32_t i = 0; i < member->queue_len; i++)
+        SOMETIMES_IF(&world->sim, LEADER_UNSYNCED, leads && member->queue[i].entry_count > 0);
+    sim_log_mark(world->sim.log, world->sim.now_ns, member->index, "dies");
     member->core = consensus_free(member->core);
     member->resume_ns = 0;
     if (planted(PLANT_APPLIED_APART)) /* the items of a write, without its index */

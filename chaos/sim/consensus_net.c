@@ -8,8 +8,13 @@ static void hop(struct world *world, uint8_t from, uint8_t to, struct bytes enve
 {
     struct sim *sim = &world->sim;
     const struct options *options = &world->options;
-    if (world->cut[from][to] || (!world->calm && chance(world, options->loss_one_in)))
+    char text[SIM_LOG_TEXT_MAX] = "";
+    if (sim->log)
+        sim_log_name_envelope(envelope, text);
+    if (world->cut[from][to] || (!world->calm && chance(world, options->loss_one_in))) {
+        sim_log_message(sim->log, sim->now_ns, sim->now_ns, true, from, to, text);
         return;
+    }
     int copies = !world->calm && chance(world, options->repeat_one_in) ? 2 : 1;
     for (int i = 0; i < copies; i++) {
         uint64_t at = sim->now_ns + draw(world, options->delay_ns_min, options->delay_ns_max) +
@@ -25,6 +30,7 @@ static void hop(struct world *world, uint8_t from, uint8_t to, struct bytes enve
         struct sim_event event = {
             .kind = EVENT_FRAME, .node = to, .other = from, .bytes = envelope};
         sim_schedule(sim, at, &event);
+        sim_log_message(sim->log, sim->now_ns, at, false, from, to, text);
     }
 }
 
@@ -52,6 +58,7 @@ void net_arrive(struct world *world, const struct sim_event *event)
         break;
     }
     case RELAY_FORWARD:
+        SOMETIMES(&world->sim, RELAYED);
         hop(world, member->index, peer, buf_view(&onward));
         break;
     case RELAY_DROP:

@@ -21,6 +21,7 @@ void violate(struct world *world, const char *violation, const char *format, ...
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     world->verdict->violation = violation;
+    world->verdict->told.violated_ns = world->sim.now_ns;
     buf_printf(&world->verdict->detail, "  at %.4f s: %s\n", (double)world->sim.now_ns / 1e9, line);
 }
 
@@ -36,10 +37,10 @@ static void event_run(struct world *world, const struct sim_event *event)
         client_event(world, event->id);
         break;
     case EVENT_FAULT_BEGIN:
-        fault_begin(world, &world->faults[event->id]);
+        consensus_fault_begin(world, &world->faults[event->id]);
         break;
     case EVENT_FAULT_END:
-        fault_end(world, &world->faults[event->id]);
+        consensus_fault_end(world, &world->faults[event->id]);
         break;
     default:
         member_event(world, event);
@@ -213,6 +214,13 @@ static void set_up(struct world *world)
         sim_schedule(&world->sim, draw(world, 0, 500 * ms), &event);
     }
     faults_draw(world, faults_from_ns, faults_to_ns);
+    faults_schedule(world);
+    if (world->replay->drawn) {
+        faults_tell(world, world->replay->drawn);
+        world->replay->drawn->nodes = MEMBERS;
+    }
+    if (world->replay->luck)
+        rng_init(&world->sim.rng, world->replay->luck);
 }
 
 static void tear_down(struct world *world)
@@ -243,14 +251,39 @@ static void report(struct world *world)
                options->fifo ? "in order" : "reordered", (double)options->delay_ns_min / 1e6,
                (double)options->delay_ns_max / 1e6, options->loss_one_in, options->repeat_one_in,
                (double)options->sync_ns_max / 1e6, options->clients);
-    faults_print(world, detail);
+    if (!world->replay->drawn) /* else the caller has them */
+        faults_print(world, detail);
+}
+
+static void tell(struct world *world)
+{
+    struct sim_consensus_verdict *verdict = world->verdict;
+    struct sim *sim = &world->sim;
+    SOMETIMES_IF(sim, CRASHED, verdict->crashes > 0);
+    SOMETIMES_IF(sim, UNKNOWN, verdict->unknown > 0);
+    SOMETIMES_IF(sim, RECOVERING, verdict->recoveries > 0);
+    SOMETIMES_IF(sim, REBUILDING, verdict->rebuilds > 0);
+    SOMETIMES_IF(sim, QUIET, verdict->quiet > 0);
+    SOMETIMES_IF(sim, CONFLICT, verdict->conflicts > 0);
+    SOMETIMES_IF(sim, CONDITION, verdict->failed > 0);
+    faults_tell(world, &verdict->told);
+    verdict->told.sometimes = sim->sometimes;
+    verdict->told.operations = world->operation_count;
+    verdict->told.nodes = MEMBERS;
 }
 
 void sim_consensus_run(uint64_t seed, bool trace, struct sim_consensus_verdict *ret)
 {
+    struct sim_replay replay = sim_replay_whole(seed, trace);
+    sim_consensus_replay(&replay, ret);
+}
+
+void sim_consensus_replay(const struct sim_replay *replay, struct sim_consensus_verdict *ret)
+{
     *ret = (struct sim_consensus_verdict){0};
-    struct world world = {.verdict = ret, .trace = trace};
-    sim_init(&world.sim, seed);
+    struct world world = {.verdict = ret, .trace = replay->trace, .replay = replay};
+    sim_init(&world.sim, replay->seed);
+    world.sim.log = replay->log;
     set_up(&world);
     while (!violated(&world) && world.sim.now_ns < faults_to_ns) {
         run_until(&world, world.sim.now_ns + 50 * ms);
@@ -268,6 +301,7 @@ void sim_consensus_run(uint64_t seed, bool trace, struct sim_consensus_verdict *
         clients_judge(&world);
     if (violated(&world))
         report(&world);
+    tell(&world);
     ret->hash = world.sim.hash;
     ret->events = world.sim.event_count;
     ret->virtual_ns = world.sim.now_ns;

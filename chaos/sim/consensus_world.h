@@ -174,6 +174,7 @@ struct operation {
     uint64_t called, returned; /* by a count of its own, so that no two are equal */
     uint64_t floor;            /* version of the key that was acknowledged before the call */
     uint64_t version;
+    uint64_t term; /* of its member when it was called */
     struct item result;
 };
 
@@ -209,7 +210,8 @@ struct consensus_fault {
     uint64_t at_ns, until_ns;
     enum sim_consensus_fault_kind kind;
     uint8_t a, b;
-    bool aimed; /* a is whoever leads when it begins */
+    uint8_t number; /* as drawn */
+    bool aimed;     /* a is whoever leads when it begins */
     uint64_t amount;
 };
 
@@ -227,6 +229,7 @@ struct options { /* drawn from the seed */
 };
 
 struct world {
+    const struct sim_replay *replay;
     struct sim sim;
     struct options options;
     struct consensus_config config;
@@ -313,9 +316,11 @@ uint64_t client_call(struct world *world, uint8_t member, uint8_t client, const 
 
 /* consensus_fault.c */
 void faults_draw(struct world *world, uint64_t from_ns, uint64_t to_ns);
-void fault_begin(struct world *world, struct consensus_fault *fault);
-void fault_end(struct world *world, struct consensus_fault *fault);
+void faults_schedule(struct world *world);
+void consensus_fault_begin(struct world *world, struct consensus_fault *fault);
+void consensus_fault_end(struct world *world, struct consensus_fault *fault);
 void faults_heal(struct world *world);
+void faults_tell(const struct world *world, struct sim_told *told);
 void faults_print(const struct world *world, struct buf *to);
 
 static inline uint64_t draw(struct world *world, uint64_t low, uint64_t high)

@@ -40,7 +40,7 @@ static void client_call(struct run *run, uint32_t index)
 {
     struct sim_client *client = &run->clients[index];
     struct sim_node *node = &run->cluster.nodes[client->node];
-    if (run->clients_stopped)
+    if (run->clients_stopped || run->next_writer >= run->replay->operations_max)
         return;
     check(!client->busy);
     if (!node->core || !node->ready || client->node >= run->joined) {
@@ -53,6 +53,9 @@ static void client_call(struct run *run, uint32_t index)
     client->call.acknowledged_before = run->acknowledged[client->node][client->call.key_index];
     client->busy = true;
     client->token = ++run->next_token << 8 | index;
+    sim_log_mark(run->cluster.sim.log, run->cluster.sim.now_ns, client->node, "%llu: %s key %u",
+                 (unsigned long long)run->next_writer, op_name(client->call.op->kind),
+                 client->call.key_index);
     sim_cluster_request(&run->cluster, client->node, client->token, client->call.op);
 }
 
@@ -95,6 +98,9 @@ static void client_replied(struct run *run, uint32_t index, struct op *op)
 {
     struct sim_client *client = &run->clients[index];
     client->busy = false;
+    sim_log_mark(run->cluster.sim.log, run->cluster.sim.now_ns, client->node, "%llu: %s",
+                 (unsigned long long)client->call.writer,
+                 op->result.error == API_OK ? "done" : api_error_name(op->result.error));
     if (op->result.error == API_OK) {
         if (client->call.kind == WORKLOAD_GET)
             check_read(run, client, op);
@@ -102,12 +108,14 @@ static void client_replied(struct run *run, uint32_t index, struct op *op)
             check_write(run, client);
     } else if (op->result.error == API_INTERNAL) {
         run->verdict->writes_unknown++;
+        SOMETIMES(&run->cluster.sim, UNKNOWN);
     } else if (op->result.error != API_CONDITION_FAILED && op->result.error != API_THROTTLING &&
                op->result.error != API_THROTTLED && op->result.error != API_RESOURCE_NOT_FOUND) {
         buf_printf(&run->verdict->detail, "answer: %s: %s\n", api_error_name(op->result.error),
                    op->result.message ? op->result.message : "");
         eventual_violate(run, "an operation was answered with an error it cannot have");
     }
+    SOMETIMES_IF(&run->cluster.sim, CONDITION, op->result.error == API_CONDITION_FAILED);
     client_later(run, index);
 }
 
@@ -192,6 +200,7 @@ static void node_died(struct run *run, uint32_t node)
             continue;
         client->busy = false;
         run->verdict->writes_unknown++;
+        SOMETIMES(&run->cluster.sim, UNKNOWN);
         client_later(run, i);
     }
     if (node == 0 && run->control_busy) {
@@ -312,29 +321,52 @@ static void draw_conditions(struct run *run)
     replication->apply_bytes_max = replication->window_bytes_max;
 }
 
+/* What only a core can tell that has happened, it tells in fixed words. */
+static void note_line(struct run *run, const char *line)
+{
+    struct sim *sim = &run->cluster.sim;
+    run->log_cut |= strstr(line, "the log is over its bound and was cut") != NULL;
+    SOMETIMES_IF(sim, SNAPSHOT, strstr(line, "snapshot taken in") != NULL);
+    SOMETIMES_IF(sim, SNAPSHOT_GIVEN_UP, strstr(line, "snapshot given up") != NULL);
+    SOMETIMES_IF(sim, MEMBER_EXPIRED,
+                 run->log_cut && run->joined == run->cluster.node_count &&
+                     strstr(line, "sending a snapshot") != NULL);
+}
+
+static void listen(void *context, enum trace_level level, const char *line)
+{
+    (void)level;
+    note_line(context, line);
+}
+
 static void trace_line(void *context, enum trace_level level, const char *line)
 {
     struct run *run = context;
     (void)level;
+    note_line(run, line);
     fprintf(stderr, "%10.6f %s\n", (double)run->cluster.sim.now_ns / 1e9, line);
 }
 
-static void run_init(struct run *run, uint64_t seed, bool trace, struct sim_verdict *verdict)
+static void run_init(struct run *run, const struct sim_replay *replay, struct sim_verdict *verdict)
 {
+    uint64_t seed = replay->seed;
+    bool trace = replay->trace;
     static const uint16_t regions[SIM_NODES_MAX] = {1, 9, 17, 4, 20};
     struct rng shape;
     rng_init(&shape, ~seed);
     uint32_t nodes = rng_one_in(&shape, 3) ? 2 : rng_one_in(&shape, 4) ? 4 : 3;
     sim_cluster_init(&run->cluster, seed, nodes, regions);
+    run->cluster.sim.log = replay->log;
+    run->replay = replay;
     run->verdict = verdict;
     run->ghost = ghost_new();
     run->exact = nodes == 2 && rng_one_in(&shape, 2);
     draw_conditions(run);
-    run->cluster.config.item_cache_bytes_max =
-        rng_one_in(&shape, 3) ? 0 : rng_one_in(&shape, 2) ? 2000 : 1 << 20;
-    if (trace)
-        run->cluster.config.trace = run->cluster.config.replication.trace =
-            (struct trace){trace_line, run, TRACE_DEBUG};
+    run->cluster.config.item_cache_bytes_max = rng_one_in(&shape, 3)   ? 0
+                                               : rng_one_in(&shape, 2) ? 2000
+                                                                       : 1 << 20;
+    run->cluster.config.trace = run->cluster.config.replication.trace =
+        (struct trace){trace ? trace_line : listen, run, trace ? TRACE_DEBUG : TRACE_INFO};
     run->cluster.replied = replied;
     run->cluster.persisted = eventual_persisted;
     run->cluster.event = event;
@@ -365,6 +397,14 @@ static void run_faults(struct run *run)
     uint64_t begin = sim->now_ns;
     uint64_t end = begin + rng_between(&sim->rng, 4, 10) * second;
     sim_plan_draw(&run->plan, &sim->rng, run->cluster.node_count, begin, end, SIM_FAULTS_EVENTUAL);
+    sim_plan_keep(&run->plan, run->replay->faults);
+    if (run->replay->drawn) {
+        sim_plan_tell(&run->plan, run->replay->drawn);
+        run->replay->drawn->nodes = run->cluster.node_count;
+    }
+    if (run->replay->luck)
+        rng_init(&sim->rng, run->replay->luck);
+    SOMETIMES_IF(sim, JOINED_LATE, run->late_join_ns > begin);
     for (uint32_t i = 0; i < run->plan.count; i++) {
         struct sim_event fault = {.kind = EVENT_FAULT_BEGIN, .id = i};
         sim_schedule(sim, run->plan.faults[i].at_ns, &fault);
@@ -385,9 +425,15 @@ static bool replicas_made(void *context)
 
 void sim_eventual_run(uint64_t seed, bool trace, struct sim_verdict *ret)
 {
+    struct sim_replay replay = sim_replay_whole(seed, trace);
+    sim_eventual_replay(&replay, ret);
+}
+
+void sim_eventual_replay(const struct sim_replay *replay, struct sim_verdict *ret)
+{
     *ret = (struct sim_verdict){0};
     struct run *run = xcalloc(1, sizeof(*run));
-    run_init(run, seed, trace, ret);
+    run_init(run, replay, ret);
     for (uint32_t i = 0; i < run->cluster.node_count; i++)
         sim_cluster_start(&run->cluster, i);
     control_later(run, 10 * ms);
@@ -406,7 +452,12 @@ void sim_eventual_run(uint64_t seed, bool trace, struct sim_verdict *ret)
         settle(run, 60 * second, true);
     if (!ret->violation)
         eventual_check_ledgers(run);
-    sim_plan_print(&run->plan, &ret->detail);
+    if (!replay->drawn) /* else the caller has them */
+        sim_plan_print(&run->plan, &ret->detail);
+    sim_plan_tell(&run->plan, &ret->told);
+    ret->told.sometimes = run->cluster.sim.sometimes;
+    ret->told.operations = run->next_writer;
+    ret->told.nodes = run->cluster.node_count;
     ret->hash = run->cluster.sim.hash;
     ret->events = run->cluster.sim.event_count;
     ret->virtual_ns = run->cluster.sim.now_ns;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chaos/sim/replay.h"
 #include "conflict/base/bytes.h"
 
 struct sim_verdict {
@@ -25,9 +26,12 @@ struct sim_verdict {
     uint64_t hash; /* of everything that happened */
     uint64_t events, writes_acknowledged, writes_unknown, reads, conflicts, crashes, snapshots;
     uint64_t virtual_ns;
+    struct sim_told told;
 };
 
 /* trace: every core's trace lines go to stderr. */
+void sim_eventual_replay(const struct sim_replay *replay, struct sim_verdict *ret);
+/* The whole of a seed. */
 void sim_eventual_run(uint64_t seed, bool trace, struct sim_verdict *ret);
 
 #endif

@@ -12,8 +12,10 @@
 
 void eventual_violate(struct run *run, const char *violation)
 {
-    if (!run->verdict->violation)
-        run->verdict->violation = violation;
+    if (run->verdict->violation)
+        return;
+    run->verdict->violation = violation;
+    run->verdict->told.violated_ns = run->cluster.sim.now_ns;
 }
 
 /* ---- What became durable ---- */
@@ -109,6 +111,8 @@ void eventual_persisted(void *context, uint32_t node, struct bytes batch, bool d
             check_trim(run, node, key);
             if (key.at[0] == KEYSPACE_ITEM && run->cluster.sim.now_ns <= run->shared_ns)
                 ghost_forget(run->ghost, item_key(key));
+            else
+                SOMETIMES_IF(&run->cluster.sim, TOMBSTONE_PURGED, key.at[0] == KEYSPACE_ITEM);
             continue;
         }
         struct record record;
@@ -251,6 +255,7 @@ void eventual_check_ledgers(struct run *run)
             if (region_ledger_row(node->core, &rows.at[j], &table, &name, &entry))
                 wrong = ghost_ledger(run->ghost, entry.key, &entry.winner, &entry.loser);
             run->verdict->conflicts++;
+            SOMETIMES(&run->cluster.sim, LOST_WRITE);
             if (wrong) {
                 buf_printf(&run->verdict->detail, "ledger of node %u: %s\n", i, wrong);
                 eventual_violate(run, "a ledger row is not true");

@@ -24,6 +24,7 @@ struct sim_client {
 };
 
 struct run {
+    const struct sim_replay *replay;
     struct sim_cluster cluster;
     struct ghost *ghost;
     struct sim_plan plan;
@@ -34,6 +35,7 @@ struct run {
     uint64_t next_writer;
     uint64_t think_ns_max;
     bool clients_stopped;
+    bool log_cut;          /* some log was, at its bound */
     bool logs_uncut;       /* no cap forces a log to be cut */
     bool exact;            /* two regions, and nothing that turns a log into a snapshot */
     uint32_t joined;       /* nodes that are replicas, from 0 */

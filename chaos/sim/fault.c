@@ -5,6 +5,7 @@
 #include "chaos/sim/fault.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
@@ -64,6 +65,7 @@ void sim_plan_draw(struct sim_plan *plan, struct rng *rng, uint32_t nodes, uint6
     uint32_t count = (uint32_t)rng_between(rng, 1, SIM_FAULTS_MAX);
     for (uint32_t i = 0; i < count; i++) {
         struct sim_fault *fault = &plan->faults[plan->count++];
+        fault->number = (uint8_t)i;
         fault->kind = kinds[rng_below(rng, kind_count)];
         fault->at_ns = rng_between(rng, from_ns, to_ns - 1);
         uint64_t left = to_ns - fault->at_ns;
@@ -72,6 +74,15 @@ void sim_plan_draw(struct sim_plan *plan, struct rng *rng, uint32_t nodes, uint6
         fault->b = (fault->a + 1 + (uint32_t)rng_below(rng, nodes - 1)) % nodes;
         fault->amount = draw_amount(rng, fault->kind);
     }
+}
+
+void sim_plan_keep(struct sim_plan *plan, uint64_t numbers)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (numbers >> plan->faults[i].number & 1)
+            plan->faults[count++] = plan->faults[i];
+    plan->count = count;
 }
 
 /* One row of some group's log, where there is one, changes in one bit. */
@@ -235,17 +246,40 @@ void sim_fault_end(struct sim_cluster *cluster, const struct sim_plan *plan,
     }
 }
 
+static void describe(const struct sim_fault *fault, struct buf *to)
+{
+    buf_printf(to, "%-12s node %u", sim_fault_name(fault->kind), fault->a);
+    if (fault->kind == SIM_FAULT_CUT || fault->kind == SIM_FAULT_PARTITION ||
+        fault->kind == SIM_FAULT_DELAY)
+        buf_printf(to, " and %u", fault->b);
+    if (fault->amount)
+        buf_printf(to, "  %+" PRId64, fault->amount);
+}
+
 void sim_plan_print(const struct sim_plan *plan, struct buf *to)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
         const struct sim_fault *fault = &plan->faults[i];
-        buf_printf(to, "  %6.3fs to %6.3fs  %-12s node %u", (double)fault->at_ns / 1e9,
-                   (double)fault->until_ns / 1e9, sim_fault_name(fault->kind), fault->a);
-        if (fault->kind == SIM_FAULT_CUT || fault->kind == SIM_FAULT_PARTITION ||
-            fault->kind == SIM_FAULT_DELAY)
-            buf_printf(to, " and %u", fault->b);
-        if (fault->amount)
-            buf_printf(to, "  %+" PRId64, fault->amount);
+        buf_printf(to, "  %6.3fs to %6.3fs  ", (double)fault->at_ns / 1e9,
+                   (double)fault->until_ns / 1e9);
+        describe(fault, to);
         buf_append_text(to, "\n");
     }
+}
+
+void sim_plan_tell(const struct sim_plan *plan, struct sim_told *told)
+{
+    struct buf text = {0};
+    for (uint32_t i = 0; i < plan->count; i++) {
+        const struct sim_fault *fault = &plan->faults[i];
+        struct sim_told_fault *to = &told->faults[told->fault_count++];
+        *to = (struct sim_told_fault){.from_ns = fault->at_ns,
+                                      .to_ns = fault->until_ns,
+                                      .number = fault->number,
+                                      .node = (uint8_t)fault->a};
+        buf_reset(&text);
+        describe(fault, &text);
+        snprintf(to->text, sizeof(to->text), "%.*s", (int)text.len, (const char *)text.at);
+    }
+    buf_deinit(&text);
 }

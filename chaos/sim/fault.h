@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "chaos/sim/cluster.h"
+#include "chaos/sim/replay.h"
 
 /* FAULT(enumerator, name) */
 #define SIM_FAULT_MAP(FAULT)                                                                       \
@@ -36,6 +37,7 @@ struct sim_fault {
     uint64_t at_ns, until_ns;
     enum sim_fault_kind kind;
     uint32_t a, b;
+    uint8_t number; /* as drawn */
     int64_t amount; /* ns of delay, ms of offset, ppm of rate, times slower */
 };
 
@@ -52,6 +54,9 @@ const char *sim_fault_name(enum sim_fault_kind kind);
 /* Faults within [from_ns, to_ns). `allowed` is a set of 1 << kind. */
 void sim_plan_draw(struct sim_plan *plan, struct rng *rng, uint32_t nodes, uint64_t from_ns,
                    uint64_t to_ns, uint32_t allowed);
+/* Leaves out what is not in the set of numbers. */
+void sim_plan_keep(struct sim_plan *plan, uint64_t numbers);
+void sim_plan_tell(const struct sim_plan *plan, struct sim_told *told);
 void sim_fault_begin(struct sim_cluster *cluster, const struct sim_fault *fault);
 /* Undoes this fault; what another fault still holds down stays down (the plan is asked). */
 void sim_fault_end(struct sim_cluster *cluster, const struct sim_plan *plan,

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chaos/sim/coverage.h"
 #include "conflict/base/bytes.h"
 #include "conflict/base/rng.h"
 
@@ -28,6 +29,8 @@ struct sim {
     uint64_t event_count; /* run so far */
     struct rng rng;
     uint64_t hash;
+    uint64_t sometimes;  /* bits: what this run has come by */
+    struct sim_log *log; /* NULL: nobody draws this run */
     struct sim_event *heap;
     uint32_t heap_len, heap_cap;
 };

@@ -16,8 +16,10 @@ void sim_sync_begin(struct sim_cluster *cluster, uint32_t index)
     struct sim_event event = {.kind = EVENT_SYNCED, .node = index, .generation = node->generation};
     uint64_t takes_ns =
         sim_draw_between(cluster, cluster->conditions.sync_ns_min, cluster->conditions.sync_ns_max);
-    sim_schedule(&cluster->sim,
-                 cluster->sim.now_ns + takes_ns * (node->sync_slow ? node->sync_slow : 1), &event);
+    takes_ns *= node->sync_slow ? node->sync_slow : 1;
+    uint64_t extra = node->sync_extra_ns, jitter = node->sync_jitter_ns;
+    takes_ns += sim_draw_between(cluster, extra > jitter ? extra - jitter : 0, extra + jitter);
+    sim_schedule(&cluster->sim, cluster->sim.now_ns + takes_ns, &event);
 }
 
 void sim_persist_take(struct sim_cluster *cluster, uint32_t index,
@@ -61,11 +63,14 @@ void sim_sync_end(struct sim_cluster *cluster, const struct sim_event *event)
     if (!node->core || node->generation != event->generation)
         return;
     node->syncing = false;
+    if (node->sync_fails && cluster->sync_failed(cluster->context, event->node))
+        return;
     struct region_input in = {.kind = REGION_PERSISTED};
     if (node->disk_full) {
         in.kind = REGION_PERSIST_FAILED;
         in.id = node->queue[0].id;
         in.outcome = STORE_FULL;
+        SOMETIMES(&cluster->sim, DISK_REFUSED);
         sim_queue_drop(node);
     } else {
         in.id = node->queue[node->syncing_count - 1].id;

@@ -58,10 +58,68 @@ void sim_stream_connect(struct sim_cluster *cluster, const struct sim_event *eve
     stream->up = true;
     stream->generation++;
     stream->clear_ns[0] = stream->clear_ns[1] = 0;
+    stream->carried = stream->broken = false;
     uint64_t generation = stream->generation;
     tell(cluster, to, from, REGION_PEER_UP, groups ? CHANNEL_GROUPS_IN : CHANNEL_INBOUND);
     if (stream->up && stream->generation == generation)
         tell(cluster, from, to, REGION_PEER_UP, groups ? CHANNEL_GROUPS_OUT : CHANNEL_OUTBOUND);
+}
+
+static struct sim_travel travel(struct sim_cluster *cluster, uint32_t from, uint32_t to, size_t len)
+{
+    if (cluster->travel)
+        return cluster->travel(cluster->context, from, to, len);
+    return (struct sim_travel){.delay_ns =
+                                   sim_draw_between(cluster, cluster->conditions.delay_ns_min,
+                                                    cluster->conditions.delay_ns_max)};
+}
+
+/* The first byte of a replicator's message is the field, and so the kind, of its body. */
+enum { TAG_RESUME = 4 << 3 | 2, TAG_BATCH = 5 << 3 | 2 };
+
+/* A Resume answers an offer, or says that what came does not follow what was there. */
+static void note_stream(struct sim_cluster *cluster, struct sim_stream *stream, bool forward,
+                        struct bytes message)
+{
+    uint8_t tag = message.len ? message.at[0] : 0;
+    stream->carried |= forward && tag == TAG_BATCH;
+    SOMETIMES_IF(&cluster->sim, GAP_FILLED,
+                 !forward && tag == TAG_RESUME && stream->carried && stream->broken);
+}
+
+static void log_message(struct sim_cluster *cluster, const struct sim_event *event, uint64_t at,
+                        bool lost, bool groups)
+{
+    char text[SIM_LOG_TEXT_MAX];
+    if (groups)
+        sim_log_name_groups(event->bytes, text);
+    else
+        sim_log_name_stream(event->bytes, text);
+    sim_log_message(cluster->sim.log, cluster->sim.now_ns, at, lost, event->other, event->node,
+                    text);
+}
+
+static void schedule(struct sim_cluster *cluster, struct sim_stream *stream, bool forward,
+                     const struct sim_travel *way, const struct sim_event *event)
+{
+    uint64_t at = cluster->sim.now_ns + way->delay_ns;
+    uint64_t *clear = &stream->clear_ns[forward];
+    if (way->overtakes || sim_draw(cluster, cluster->conditions.reorder_one_in)) {
+        cluster->reordered++;
+        stream->broken = true;
+    } else if (at < *clear) {
+        at = *clear;
+    }
+    if (at > *clear)
+        *clear = at;
+    sim_schedule(&cluster->sim, at, event);
+    if (cluster->sim.log)
+        log_message(cluster, event, at, false, sim_channel_groups((enum region_channel)event->id));
+    if (way->repeated || sim_draw(cluster, cluster->conditions.repeat_one_in)) {
+        cluster->repeated++;
+        sim_schedule(&cluster->sim,
+                     at + sim_draw_between(cluster, 0, cluster->conditions.delay_ns_max), event);
+    }
 }
 
 /* One message of a stream's end: `sender` is a node, `channel` the sender's view. */
@@ -78,10 +136,6 @@ void sim_message_send(struct sim_cluster *cluster, uint32_t sender,
     if (!stream->up)
         return;
     cluster->messages++;
-    if (link->cut || sim_draw(cluster, cluster->conditions.loss_one_in)) {
-        cluster->lost++;
-        return;
-    }
     check(!groups || forward);
     struct sim_event event = {
         .kind = EVENT_FRAME,
@@ -93,23 +147,25 @@ void sim_message_send(struct sim_cluster *cluster, uint32_t sender,
         .generation = stream->generation,
         .bytes = effect->bytes,
     };
-    uint64_t at = cluster->sim.now_ns +
-                  sim_draw_between(cluster, cluster->conditions.delay_ns_min,
-                                   cluster->conditions.delay_ns_max) +
-                  (forward ? link->extra_delay_ns : 0);
-    uint64_t *clear = &stream->clear_ns[forward];
-    if (sim_draw(cluster, cluster->conditions.reorder_one_in))
-        cluster->reordered++;
-    else if (at < *clear)
-        at = *clear;
-    if (at > *clear)
-        *clear = at;
-    sim_schedule(&cluster->sim, at, &event);
-    if (sim_draw(cluster, cluster->conditions.repeat_one_in)) {
-        cluster->repeated++;
-        sim_schedule(&cluster->sim,
-                     at + sim_draw_between(cluster, 0, cluster->conditions.delay_ns_max), &event);
+    if (link->cut || sim_draw(cluster, cluster->conditions.loss_one_in)) {
+        cluster->lost++;
+        stream->broken = true;
+        if (cluster->sim.log)
+            log_message(cluster, &event, cluster->sim.now_ns, true, groups);
+        return;
     }
+    if (!groups)
+        note_stream(cluster, stream, forward, effect->bytes);
+    struct sim_travel way = travel(cluster, sender, receiver, effect->bytes.len);
+    if (way.lost) {
+        cluster->lost++;
+        stream->broken = true;
+        if (cluster->sim.log)
+            log_message(cluster, &event, cluster->sim.now_ns + way.delay_ns, true, groups);
+        return;
+    }
+    way.delay_ns += forward ? link->extra_delay_ns : 0;
+    schedule(cluster, stream, forward, &way, &event);
 }
 
 void sim_message_arrive(struct sim_cluster *cluster, const struct sim_event *event)
@@ -150,6 +206,13 @@ void sim_cluster_cut(struct sim_cluster *cluster, uint32_t from, uint32_t to, bo
         sim_stream_end(cluster, from, to, true);
 }
 
+void sim_cluster_reset(struct sim_cluster *cluster, uint32_t from, uint32_t to)
+{
+    sim_stream_end(cluster, from, to, false);
+    if (cluster->conditions.groups)
+        sim_stream_end(cluster, from, to, true);
+}
+
 /* ---- Control calls: they take the link of the caller, like everything the caller opens ---- */
 
 void sim_call_send(struct sim_cluster *cluster, uint32_t caller, const struct region_effect *effect)
@@ -173,10 +236,11 @@ void sim_call_send(struct sim_cluster *cluster, uint32_t caller, const struct re
     sim_schedule(&cluster->sim, now + cluster->config.call_timeout_ms * 1000000, &late);
     if (cluster->streams[caller][callee].cut || sim_draw(cluster, cluster->conditions.loss_one_in))
         return;
-    sim_schedule(&cluster->sim,
-                 now + sim_draw_between(cluster, cluster->conditions.delay_ns_min,
-                                        cluster->conditions.delay_ns_max),
-                 &call);
+    struct sim_travel way = travel(cluster, caller, callee, effect->bytes.len);
+    if (way.lost)
+        return;
+    sim_log_message(cluster->sim.log, now, now + way.delay_ns, false, caller, callee, "Call");
+    sim_schedule(&cluster->sim, now + way.delay_ns, &call);
 }
 
 /* The token of a call tells where its answer goes: caller, and the caller's id. Calls of an earlier
@@ -212,10 +276,12 @@ void sim_call_reply(struct sim_cluster *cluster, uint32_t callee,
         .id = effect->token & ((UINT64_C(1) << GENERATION_SHIFT) - 1),
         .bytes = effect->bytes,
     };
-    sim_schedule(&cluster->sim,
-                 cluster->sim.now_ns + sim_draw_between(cluster, cluster->conditions.delay_ns_min,
-                                                        cluster->conditions.delay_ns_max),
-                 &event);
+    struct sim_travel way = travel(cluster, callee, caller, effect->bytes.len);
+    if (way.lost)
+        return;
+    uint64_t now = cluster->sim.now_ns;
+    sim_log_message(cluster->sim.log, now, now + way.delay_ns, false, callee, caller, "Answer");
+    sim_schedule(&cluster->sim, now + way.delay_ns, &event);
 }
 
 /* False when the call has had its answer, or has been given up. */

@@ -20,6 +20,7 @@ void strong_violate(struct strong_run *run, const char *violation, const char *f
     if (run->verdict->violation)
         return;
     run->verdict->violation = violation;
+    run->verdict->told.violated_ns = run->cluster.sim.now_ns;
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -93,15 +94,33 @@ static void watch_later(struct strong_run *run)
     sim_schedule(&run->cluster.sim, run->cluster.sim.now_ns + WATCH_NS, &event);
 }
 
+static void note_groups(struct strong_run *run)
+{
+    struct sim *sim = &run->cluster.sim;
+    for (uint32_t node = 0; node < run->cluster.node_count; node++) {
+        const struct region *core = run->cluster.nodes[node].core;
+        for (uint32_t i = 0; core && i < region_group_count(core); i++) {
+            struct region_group group = region_group_at(core, i);
+            SOMETIMES_IF(sim, CARETAKER, group.leads && group.witness);
+            SOMETIMES_IF(sim, RECOVERING, group.standing == CONSENSUS_RECOVERING);
+            SOMETIMES_IF(sim, REBUILDING, group.standing == CONSENSUS_REBUILDING);
+            SOMETIMES_IF(sim, LOG_FULL, group.log_full);
+            SOMETIMES_IF(sim, QUIET, group.quiet);
+        }
+    }
+}
+
 static void watch(struct strong_run *run)
 {
     strong_clients_watch(run, WATCH_NS);
+    note_groups(run);
     if (run->phase == PHASE_MAKE && !run->control_busy && strong_control_done(run))
         run->phase = PHASE_STRONG;
     if (run->phase == PHASE_DISSOLVE && strong_control_done(run)) {
         run->phase = PHASE_REGIONAL;
         run->dissolver = strong_keeper(run);
         run->verdict->dissolved++;
+        SOMETIMES(&run->cluster.sim, DISSOLVED);
     }
     watch_later(run);
 }
@@ -133,72 +152,7 @@ static void event(void *context, const struct sim_event *event)
     }
 }
 
-/* ---- The drawing of a run ---- */
-
-static void draw_conditions(struct strong_run *run)
-{
-    struct rng *rng = &run->cluster.sim.rng;
-    struct sim_conditions *conditions = &run->cluster.conditions;
-    conditions->groups = true;
-    conditions->silent_cuts = rng_one_in(rng, 2);
-    conditions->delay_ns_min = rng_between(rng, 100000, 2 * ms);
-    conditions->delay_ns_max =
-        conditions->delay_ns_min + rng_between(rng, 0, rng_one_in(rng, 4) ? 60 * ms : 8 * ms);
-    conditions->sync_ns_min = rng_between(rng, 10000, 1 * ms);
-    conditions->sync_ns_max = conditions->sync_ns_min + rng_between(rng, 0, 20 * ms);
-    conditions->read_ns_max = rng_one_in(rng, 2) ? 0 : rng_between(rng, 1000, 5 * ms);
-    conditions->reconnect_ns = rng_between(rng, 10 * ms, 300 * ms);
-    if (rng_one_in(rng, 3)) /* streams are no streams any more */
-        conditions->repeat_one_in = rng_between(rng, 5, 200);
-    if (rng_one_in(rng, 3))
-        conditions->loss_one_in = rng_between(rng, 20, 200);
-    if (rng_one_in(rng, 3))
-        conditions->reorder_one_in = rng_between(rng, 5, 200);
-    if (rng_one_in(rng, 3))
-        conditions->reset_one_in = rng_between(rng, 50, 500);
-}
-
-static void draw_config(struct strong_run *run)
-{
-    struct rng *rng = &run->cluster.sim.rng;
-    struct region_config *config = &run->cluster.config;
-    config->clock_mode = HLC_HYBRID;
-    config->clock_ahead_ms_max = 500;
-    config->partitions_per_table = (uint32_t)rng_between(rng, 1, PARTITIONS_MAX);
-    config->tables_max = 10;
-    config->operations_in_flight_max = (uint32_t)rng_between(rng, 4, 1000);
-    config->persist_bytes_max = 1 << 20;
-    config->call_timeout_ms = 500;
-    config->ledger_rows_max = 1000;
-    config->replication = (struct replicator_config){
-        .window_bytes_max = 1 << 20,
-        .batch_bytes_max = 1 << 16,
-        .batch_records_max = 100,
-        .frame_bytes_max = 1 << 20,
-        .heartbeat_ms = 500,
-        .silence_ms_max = 5000,
-        .log_bytes_max = 1 << 20,
-        .tombstone_grace_ms = 100,
-        .apply_bytes_max = 1 << 20,
-    };
-    uint64_t heartbeat = rng_between(rng, 30, 100);
-    config->strong = (struct strong_config){
-        .conflict = rng_one_in(rng, 3) ? STRONG_CONFLICT_SERIALIZE : STRONG_CONFLICT_AWS,
-        .heartbeat_ms = heartbeat,
-        .election_ms = heartbeat * 5,
-        .election_ms_max = 4000,
-        .request_timeout_ms = rng_between(rng, 500, 2000),
-        .retry_ms = rng_between(rng, 50, 200),
-        .placement_ms = rng_one_in(rng, 2) ? 0 : rng_between(rng, 200, 2000),
-        .relay_silence_ms = heartbeat * 3,
-        /* All that clients may have under way fits it; of data members alone it need not. */
-        .log_bytes_max =
-            rng_one_in(rng, 3) ? 1 << 20 : rng_between(rng, run->witness ? 3000 : 300, 6000),
-        .evaluate_max = (uint32_t)rng_between(rng, 1, 64),
-        .trim_entries = (uint32_t)rng_between(rng, 1, 20),
-        .snapshot_rows_max = (uint32_t)rng_between(rng, 1, 5),
-    };
-}
+/* ---- The setting up of a run ---- */
 
 static void trace_line(void *context, enum trace_level level, const char *line)
 {
@@ -214,16 +168,18 @@ static void count_snapshots(void *context, enum trace_level level, const char *l
     run->verdict->snapshots += strstr(line, "has the snapshot of") != NULL;
 }
 
-static void run_init(struct strong_run *run, uint64_t seed, bool trace,
+static void run_init(struct strong_run *run, const struct sim_replay *replay,
                      struct sim_strong_verdict *verdict)
 {
+    bool trace = replay->trace;
     static const uint16_t regions[MEMBERS] = {1, 9, 17};
-    sim_cluster_init(&run->cluster, seed, MEMBERS, regions);
+    sim_cluster_init(&run->cluster, replay->seed, MEMBERS, regions);
+    run->cluster.sim.log = replay->log;
+    run->replay = replay;
     run->verdict = verdict;
     struct rng *rng = &run->cluster.sim.rng;
     run->witness = rng_one_in(rng, 2);
-    draw_conditions(run);
-    draw_config(run);
+    strong_draw(run);
     run->cluster.config.trace =
         (struct trace){trace ? trace_line : count_snapshots, run, trace ? TRACE_DEBUG : TRACE_INFO};
     if (trace)
@@ -379,6 +335,13 @@ static void faults(struct strong_run *run)
     uint64_t begin = sim->now_ns;
     uint64_t end = begin + rng_between(&sim->rng, 4, 10) * second;
     sim_plan_draw(&run->plan, &sim->rng, run->cluster.node_count, begin, end, UINT32_MAX);
+    sim_plan_keep(&run->plan, run->replay->faults);
+    if (run->replay->drawn) {
+        sim_plan_tell(&run->plan, run->replay->drawn);
+        run->replay->drawn->nodes = MEMBERS;
+    }
+    if (run->replay->luck)
+        rng_init(&sim->rng, run->replay->luck);
     for (uint32_t i = 0; i < run->plan.count; i++) {
         struct sim_event fault = {.kind = EVENT_FAULT_BEGIN, .id = i};
         sim_schedule(sim, run->plan.faults[i].at_ns, &fault);
@@ -420,6 +383,7 @@ static void make_again(struct strong_run *run)
     run->phase = PHASE_MAKE;
     run_until(run, 60 * second, is_strong, "the table never becomes strong again", "in peace");
     run->verdict->made_again++;
+    SOMETIMES(&run->cluster.sim, MADE_AGAIN);
     run->operation_count /= 2;
     clients_go(run);
     sim_cluster_run(&run->cluster, run->cluster.sim.now_ns + second, violated);
@@ -464,9 +428,15 @@ static void course(struct strong_run *run)
 
 void sim_strong_run(uint64_t seed, bool trace, struct sim_strong_verdict *ret)
 {
+    struct sim_replay replay = sim_replay_whole(seed, trace);
+    sim_strong_replay(&replay, ret);
+}
+
+void sim_strong_replay(const struct sim_replay *replay, struct sim_strong_verdict *ret)
+{
     *ret = (struct sim_strong_verdict){0};
     struct strong_run *run = xcalloc(1, sizeof(*run));
-    run_init(run, seed, trace, ret);
+    run_init(run, replay, ret);
     course(run);
     buf_printf(&ret->detail, "%s, made by node %u%s%s, %u partitions\n",
                !run->witness                        ? "three data members"
@@ -474,7 +444,16 @@ void sim_strong_run(uint64_t seed, bool trace, struct sim_strong_verdict *ret)
                                                     : "a witness in a Region",
                run->maker, run->dissolves_early ? ", dissolved amid faults" : "",
                run->dissolves ? ", dissolved" : "", run->cluster.config.partitions_per_table);
-    sim_plan_print(&run->plan, &ret->detail);
+    if (!replay->drawn) /* else the caller has them */
+        sim_plan_print(&run->plan, &ret->detail);
+    sim_plan_tell(&run->plan, &ret->told);
+    SOMETIMES_IF(&run->cluster.sim, SNAPSHOT, ret->snapshots > 0);
+    SOMETIMES_IF(&run->cluster.sim, CONFLICT, ret->conflicts > 0);
+    SOMETIMES_IF(&run->cluster.sim, CONDITION, ret->failed > 0);
+    SOMETIMES_IF(&run->cluster.sim, UNKNOWN, ret->unknown > 0);
+    ret->told.sometimes = run->cluster.sim.sometimes;
+    ret->told.operations = run->operation_count;
+    ret->told.nodes = run->cluster.node_count;
     ret->hash = run->cluster.sim.hash;
     ret->events = run->cluster.sim.event_count;
     ret->virtual_ns = run->cluster.sim.now_ns;

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chaos/sim/replay.h"
 #include "conflict/base/bytes.h"
 
 struct sim_strong_verdict {
@@ -31,9 +32,11 @@ struct sim_strong_verdict {
     uint64_t crashes, disks_lost, logs_damaged, snapshots, dissolved, made_again;
     uint64_t checker_unknown; /* keys whose history the search could not judge within its bound */
     uint64_t virtual_ns;
+    struct sim_told told;
 };
 
-/* trace: every core's trace lines go to stderr. */
+void sim_strong_replay(const struct sim_replay *replay, struct sim_strong_verdict *ret);
+/* The whole of a seed. trace: every core's trace lines go to stderr. */
 void sim_strong_run(uint64_t seed, bool trace, struct sim_strong_verdict *ret);
 
 #endif

@@ -52,6 +52,9 @@ static void send(struct strong_run *run, struct strong_client *client)
                client->node, sim_strong_kind_name(client->request.kind), first->key,
                (unsigned long long)first->writer, (long long)first->linear.argument,
                (long long)first->linear.expected);
+    sim_log_mark(run->cluster.sim.log, run->cluster.sim.now_ns, client->node, "%llu: %s key %u",
+                 (unsigned long long)client->called, sim_strong_kind_name(client->request.kind),
+                 first->key);
     sim_cluster_request(&run->cluster, client->node, client->token, client->request.op);
 }
 
@@ -60,7 +63,8 @@ void strong_client_event(struct strong_run *run, uint32_t index)
     struct strong_client *client = &run->clients[index];
     if (run->clients_stopped || client->busy)
         return;
-    if (!usable(run, client->node) || run->operation_count >= OPERATIONS_MAX) {
+    if (!usable(run, client->node) || run->operation_count >= OPERATIONS_MAX ||
+        run->operation_count >= run->replay->operations_max) {
         strong_client_later(run, index);
         return;
     }
@@ -337,6 +341,9 @@ void strong_client_replied(struct strong_run *run, uint32_t index, struct op *op
                client->request.parts[0].key, (unsigned long long)client->request.parts[0].writer,
                op->result.error ? api_error_name(op->result.error) : "ok",
                op->result.message ? op->result.message : "", (long long)shown_number);
+    sim_log_mark(run->cluster.sim.log, run->cluster.sim.now_ns, client->node, "%llu: %s",
+                 (unsigned long long)client->called,
+                 op->result.error ? api_error_name(op->result.error) : "done");
     if (op->result.error == API_OK)
         done(run, client);
     else if (op->result.error == API_CONDITION_FAILED)

@@ -2,9 +2,9 @@
 #ifndef SIM_STRONG_INTERNAL_H
 #define SIM_STRONG_INTERNAL_H
 
-/* A run of the strong simulation, shared by its course (strong.c), its clients and their histories
- * (strong_client.c), what it asks of the control plane (strong_control.c), and the judge of what is
- * on the disks (strong_check.c). */
+/* A run of the strong simulation, shared by its course (strong.c), the conditions that are drawn
+ * for it (strong_draw.c), its clients and their histories (strong_client.c), what it asks of the
+ * control plane (strong_control.c), and the judge of what is on the disks (strong_check.c). */
 
 #include "chaos/sim/cluster.h"
 #include "chaos/sim/fault.h"
@@ -67,6 +67,7 @@ enum strong_phase {
 };
 
 struct strong_run {
+    const struct sim_replay *replay;
     struct sim_cluster cluster;
     struct sim_strong_workload workload;
     struct sim_plan plan;
@@ -104,6 +105,9 @@ struct strong_run {
 void strong_violate(struct strong_run *run, const char *violation, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 const struct table *strong_table(const struct strong_run *run, uint32_t node);
+
+/* strong_draw.c */
+void strong_draw(struct strong_run *run);
 
 /* strong_client.c */
 void strong_client_later(struct strong_run *run, uint32_t index);

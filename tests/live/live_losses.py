@@ -42,8 +42,8 @@ def replaced(text, pattern, by):
 def eventual(draw):
     dead = draw.choice(("us-east-1", "eu-west-1", "ap-northeast-1"))
     text = shipped("region-loss-eventual")
-    text = replaced(text, r"rtt: 160ms", f"rtt: {draw.randrange(20, 400)}ms")
-    text = replaced(text, r"rate: 300/s", f"rate: {draw.randrange(60, 240)}/s")
+    text = replaced(text, r"rtt: 160ms", f"rtt: {draw.randrange(60, 400)}ms")
+    text = replaced(text, r"rate: 300/s", f"rate: {draw.randrange(150, 400)}/s")
     text = replaced(text, r"keys: 200", f"keys: {draw.choice((5, 50, 500))}")
     text = replaced(text, r"name: baseline, for: 5s", f"name: baseline, for: {draw.randrange(1500, 3000)}ms")
     text = replaced(text, r"(name: loss\n +)for: 6s", r"\1for: 2s")

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens to messages: the link's own delay as the scenario gives it, and on top what the
+ * faults that are active just now make of it. A cut is of the stream that `from` opens, as the
+ * harness's proxies have it; all else is of what `from` sends to `to`. */
+
+#include "chaos/live/delay.h"
+#include "chaos/simulate/play_internal.h"
+#include "conflict/base/check.h"
+
+/* ---- Whom it is on ---- */
+
+static uint8_t places_of(uint32_t count, uint8_t region)
+{
+    if (region == SCENARIO_REGION_ALL)
+        return (uint8_t)((1u << count) - 1);
+    unsigned bit = region < count ? 1u << region : 0;
+    return (uint8_t)bit;
+}
+
+static uint8_t region_of(const struct play *play, uint8_t region)
+{
+    return region == SCENARIO_REGION_LEADER ? play_leader(play) : region;
+}
+
+static void resolve_pairs(const struct play *play, struct play_fault *fault)
+{
+    uint32_t count = play->cluster.node_count;
+    uint8_t senders = places_of(count, region_of(play, fault->spec->from));
+    uint8_t receivers = places_of(count, region_of(play, fault->spec->to));
+    bool both = fault->spec->direction == SCENARIO_BOTH_WAYS;
+    for (uint32_t i = 0; i < count; i++) {
+        if (senders >> i & 1)
+            fault->pairs[i] |= receivers;
+        if (both && receivers >> i & 1)
+            fault->pairs[i] |= senders;
+        fault->pairs[i] &= (uint8_t) ~(1u << i);
+    }
+    fault->regions = senders | receivers;
+}
+
+bool play_links_resolve(const struct play *play, struct play_fault *fault)
+{
+    const struct scenario_cluster *cluster = &play->scenario->cluster;
+    uint32_t count = play->cluster.node_count, any = 0;
+    struct scenario_fault spec = *fault->spec;
+    memset(fault->pairs, 0, sizeof(fault->pairs));
+    spec.region = region_of(play, spec.region);
+    if (spec.verb == VERB_PARTITION) {
+        scenario_partition(cluster, &spec, (uint8_t)play_leaders(play), fault->pairs);
+    } else if (spec.verb == VERB_REPLICATION_PAUSE) {
+        uint8_t paused = places_of(count, spec.region), all = places_of(count, SCENARIO_REGION_ALL);
+        for (uint32_t i = 0; i < count; i++)
+            fault->pairs[i] = (paused >> i & 1 ? all : paused) & (uint8_t) ~(1u << i);
+        fault->regions = paused;
+    } else {
+        resolve_pairs(play, fault);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        any |= fault->pairs[i];
+        if (spec.verb == VERB_PARTITION && fault->pairs[i])
+            fault->regions |= (uint8_t)(1u << i | fault->pairs[i]);
+    }
+    return any != 0;
+}
+
+/* ---- What they come to ---- */
+
+static void add(struct play_way *way, const struct play_fault *fault)
+{
+    const struct scenario_fault *spec = fault->spec;
+    switch (spec->verb) {
+    case VERB_LINK_CUT:
+        way->cut = true;
+        break;
+    case VERB_LINK_FLAP:
+        way->cut |= fault->odd;
+        break;
+    case VERB_LINK_BLACKHOLE:
+    case VERB_REPLICATION_PAUSE:
+        way->hole = true;
+        break;
+    case VERB_PARTITION:
+        way->hole |= spec->how == SCENARIO_BLACKHOLE;
+        way->cut |= spec->how == SCENARIO_CUT || spec->how == SCENARIO_REFUSE;
+        break;
+    case VERB_LINK_LOSS:
+        way->loss = 1 - (1 - way->loss) * (1 - spec->share);
+        break;
+    case VERB_LINK_DUPLICATE:
+        way->repeat = 1 - (1 - way->repeat) * (1 - spec->share);
+        break;
+    case VERB_LINK_REORDER:
+        way->reorder = 1 - (1 - way->reorder) * (1 - spec->share);
+        way->hold_ns = spec->delay_ns;
+        break;
+    case VERB_LINK_BANDWIDTH:
+        if (way->rate_bytes == 0 || spec->rate_bytes < way->rate_bytes)
+            way->rate_bytes = spec->rate_bytes;
+        break;
+    default: /* delays are drawn for each message */
+        break;
+    }
+}
+
+void play_links_apply(struct play *play)
+{
+    uint32_t count = play->cluster.node_count;
+    for (uint32_t from = 0; from < count; from++) {
+        for (uint32_t to = 0; to < count; to++) {
+            struct play_way *way = &play->ways[from][to];
+            struct play_way next = {.free_ns = way->free_ns,
+                                    .rate_bytes =
+                                        play->scenario->cluster.link[from][to].rate_bytes};
+            for (uint32_t i = 0; i < play->fault_count; i++)
+                if (play->faults[i].active && play->faults[i].pairs[from] >> to & 1)
+                    add(&next, &play->faults[i]);
+            bool was_hole = way->hole, was_cut = way->cut;
+            *way = next;
+            if (from == to)
+                continue;
+            if (next.cut != was_cut)
+                sim_cluster_cut(&play->cluster, from, to, next.cut);
+            if (was_hole && !next.hole) /* what was swallowed is not coming any more */
+                sim_cluster_reset(&play->cluster, from, to);
+        }
+    }
+}
+
+/* ---- Messages ---- */
+
+static bool happens(struct rng *rng, double share)
+{
+    return share > 0 && rng_unit(rng) < share;
+}
+
+static uint64_t extra_delay(struct play *play, uint32_t from, uint32_t to)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < play->fault_count; i++) {
+        const struct play_fault *fault = &play->faults[i];
+        const struct scenario_fault *spec = fault->spec;
+        bool delays = spec->verb == VERB_LINK_DELAY || spec->verb == VERB_LINK_JITTER;
+        if (fault->active && delays && fault->pairs[from] >> to & 1)
+            sum += delay_draw(&play->cluster.sim.rng, (enum delay_distribution)spec->distribution,
+                              spec->verb == VERB_LINK_DELAY ? spec->delay_ns : 0, spec->jitter_ns);
+    }
+    return sum;
+}
+
+struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t len)
+{
+    struct play *play = context;
+    struct rng *rng = &play->cluster.sim.rng;
+    struct play_way *way = &play->ways[from][to];
+    const struct scenario_link *link = &play->scenario->cluster.link[from][to];
+    struct sim_travel travel = {.lost = way->hole || happens(rng, way->loss)};
+    if (travel.lost)
+        return travel;
+    travel.delay_ns = 50000 + extra_delay(play, from, to) +
+                      delay_draw(rng, (enum delay_distribution)link->distribution, link->delay_ns,
+                                 link->jitter_ns);
+    if (way->rate_bytes > 0) {
+        uint64_t now = now_of(play);
+        uint64_t begins = way->free_ns > now ? way->free_ns : now;
+        way->free_ns = begins + (uint64_t)((double)len * 1e9 / (double)way->rate_bytes);
+        travel.delay_ns += way->free_ns - now;
+    }
+    travel.repeated = happens(rng, way->repeat);
+    if (happens(rng, way->reorder)) {
+        travel.overtakes = true;
+        travel.delay_ns += way->hold_ns;
+    }
+    return travel;
+}

@@ -10,6 +10,9 @@
 #include "chaos/live/command.h"
 #include "chaos/live/config.h"
 #include "chaos/live/up.h"
+#include "chaos/run/command.h"
+#include "chaos/simulate/command.h"
+#include "conflict/base/plant.h"
 
 enum { WORDS_MAX = 8 };
 
@@ -91,6 +94,11 @@ static const char before_doc[] =
     "  region kill|restart R     end the process of R; start it again\n"
     "  region pause|resume R     freeze it; let it run on\n"
     "  region isolate|rejoin R   cut all its links, not its clients; heal them\n"
+    "  chaos ...                 break a cluster by a scenario and judge what became of the data;\n"
+    "                            `tidemark chaos --help`\n"
+    "  sim ...                   run the same cores on simulated networks, disks and clocks, by "
+    "seeds;\n"
+    "                            `tidemark sim --help`\n"
     "  version, help\n"
     "\n"
     "Exit code: 0 done, 1 failed, 2 not understood.";
@@ -211,6 +219,16 @@ static int run_up(const struct arguments *arguments)
 int main(int argc, char **argv)
 {
     struct arguments arguments = {0};
+#ifdef TIDEMARK_PLANTED /* sim has the option itself */
+    if (argc > 1 && strcmp(argv[1], "sim") != 0 && !plant_take(&argc, argv)) {
+        fputs("tidemark: --plant: there is no such bug\n", stderr);
+        return EXIT_USAGE;
+    }
+#endif
+    if (argc > 1 && strcmp(argv[1], "chaos") == 0) /* it has words and options of its own */
+        return chaos_command(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "sim") == 0)
+        return simulate_command(argc - 1, argv + 1);
     argp_err_exit_status = EXIT_USAGE;
     argp_parse(&argp, argc, argv, 0, NULL, &arguments);
     const char *command = arguments.word_count == 0 ? "" : arguments.words[0];

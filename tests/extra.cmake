@@ -5,6 +5,7 @@ find_program(PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(PYTHON3)
   file(GLOB live_tests CONFIGURE_DEPENDS live/live_*.py live/*_test.py)
   list(FILTER live_tests EXCLUDE REGEX "/grpc_client_test") # net_link_test runs it, with a server's port
+  list(FILTER live_tests EXCLUDE REGEX "/live_broken") # runs programs with planted bugs: sim/CMakeLists.txt
   foreach(source ${live_tests})
     get_filename_component(stem ${source} NAME_WE)
     add_test(NAME ${stem} COMMAND ${PYTHON3} ${source} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -40,5 +41,13 @@ if(PYTHON3)
     ${live_programs})
   add_custom_target(strong_latency
     COMMAND ${live_environment} ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_strong_latency.py --measure
+    ${live_programs})
+
+  # Fifty Regions lost under each mode, of which ./check loses three; and ten minutes of random faults on both.
+  add_custom_target(losses
+    COMMAND ${live_environment} ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/live_losses.py --runs 50
+    ${live_programs})
+  add_custom_target(soak
+    COMMAND ${live_environment} ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/live/soak.py
     ${live_programs})
 endif()

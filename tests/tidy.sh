@@ -90,7 +90,7 @@ openssl/ net/|region/api/|region/[a-z_]+\.
 http_parser\.h net/
 leveldb/ region/store_leveldb
 protobuf-c/ replicator/replicator_wire|region/core/control_wire|witness/consensus_wire
-jansson\.h region/api/|region/[a-z_]+\.|chaos/live/|chaos/scenario/|chaos/drive/|chaos/inject/|chaos/report/|chaos/run/|chaos/simulate/|chaos/main
+jansson\.h region/api/|region/[a-z_]+\.|chaos/(live|scenario|drive|inject|report|run|simulate)/|chaos/main
 yaml\.h chaos/scenario/
 cyaml/ region/[a-z_]+\.|chaos/live/|chaos/main
 TABLE

@@ -230,12 +230,31 @@ static void judge_strong(struct judge *judge, const struct lineage_item *item)
 
 /* ---- Lost updates ---- */
 
-static void add_fork(struct chain_forks *forks, const struct lineage *lineage, uint32_t branch,
-                     uint32_t rival, uint32_t base, bool late)
+/* Until when something was written over absence; 0: never. */
+static uint64_t last_begun_ns(const struct lineage *lineage, const struct lineage_item *item)
+{
+    uint64_t last = 0;
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        uint32_t at = lineage->items.order[i];
+        const struct history_op *op = &lineage->history->ops[at];
+        if (lineage->nodes[at].role == LINEAGE_WRITE && op->kind != HISTORY_DELETE &&
+            op->saw == HISTORY_SAW_ABSENT && history_end(op) > last)
+            last = history_end(op);
+    }
+    return last;
+}
+
+/* Absence does not name who made it: a deletion is no lost update if anything was written over an
+ * absence that may be of its making (until begun_ns). */
+static void add_fork(struct chain_forks *forks, const struct lineage *lineage, uint64_t begun_ns,
+                     uint32_t branch, uint32_t rival, uint32_t base, bool late)
 {
     uint32_t loser = branch;
     while (lineage->nodes[loser].heir != LINEAGE_UNKNOWN)
         loser = lineage->nodes[loser].heir;
+    const struct history_op *op = &lineage->history->ops[loser];
+    if (op->kind == HISTORY_DELETE && op->invoke_ns < begun_ns)
+        return;
     if (forks->count == forks->cap) {
         forks->cap = forks->cap ? forks->cap * 2 : 16;
         forks->at = xrealloc(forks->at, forks->cap * sizeof(*forks->at));
@@ -251,9 +270,10 @@ static void find_forks(const struct lineage *lineage, const struct lineage_item 
                        struct chain_forks *forks)
 {
     const struct lineage_node *nodes = lineage->nodes;
+    uint64_t begun_ns = last_begun_ns(lineage, item);
     for (uint32_t op = item->root_child; op != LINEAGE_UNKNOWN; op = nodes[op].sibling)
         if (op != item->root_heir)
-            add_fork(forks, lineage, op, item->root_heir, LINEAGE_ABSENT, false);
+            add_fork(forks, lineage, begun_ns, op, item->root_heir, LINEAGE_ABSENT, false);
     for (uint32_t i = item->range->from; i < item->range->to; i++) {
         uint32_t parent = lineage->items.order[i];
         if (nodes[parent].role != LINEAGE_WRITE)
@@ -261,7 +281,8 @@ static void find_forks(const struct lineage *lineage, const struct lineage_item 
         bool late = nodes[parent].heir == LINEAGE_UNKNOWN;
         for (uint32_t op = nodes[parent].child; op != LINEAGE_UNKNOWN; op = nodes[op].sibling)
             if (op != nodes[parent].heir)
-                add_fork(forks, lineage, op, late ? parent : nodes[parent].heir, parent, late);
+                add_fork(forks, lineage, begun_ns, op, late ? parent : nodes[parent].heir, parent,
+                         late);
     }
 }
 

@@ -136,7 +136,7 @@ const char *history_op_fault(const struct history_op *op);
 static inline const uint64_t *history_list(const struct history *history,
                                            const struct history_op *op)
 {
-    return history->values + op->list_at;
+    return history->value_count == 0 ? history->values : history->values + op->list_at;
 }
 
 /* The texts of the tables above, and back; false if there is no such text. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A row is put against the trees of who wrote over whom: a loser that the winner was written over
- * is no loser. Then each lost update looks for a row that names it. */
+ * is no loser. And against the other rows, as the Regions must agree on who won. Then each lost
+ * update looks for a row that names it. */
 
 #include "chaos/check/ledgers.h"
 
@@ -77,7 +78,18 @@ static bool placed(const struct judge *judge, uint32_t op)
            judge->lineage.nodes[op].enter != 0;
 }
 
-static void judge_row(struct judge *judge, const struct ledgers_row *row)
+/* Another row has the two the other way round. */
+static bool contradicted(const struct ledgers_row *rows, uint32_t count,
+                         const struct ledgers_row *row)
+{
+    struct ledgers_row swapped = *row;
+    swapped.winner = row->loser;
+    swapped.loser = row->winner;
+    return row->winner != 0 && row->loser != 0 && row->winner != row->loser &&
+           bsearch(&swapped, rows, count, sizeof(*rows), row_order) != NULL;
+}
+
+static void judge_row(struct judge *judge, const struct ledgers_row *row, bool disputed)
 {
     bool nobody = false;
     uint32_t winner = find(judge, row, row->winner, &nobody);
@@ -92,7 +104,9 @@ static void judge_row(struct judge *judge, const struct ledgers_row *row)
         judge->named[loser] = true;
     else
         judge->deletion_named[item - judge->lineage.item_array] = true;
-    if (!placed(judge, winner) || !placed(judge, loser))
+    if (disputed)
+        false_row(judge, row, "by another row it won, so Regions disagree", winner, loser);
+    else if (!placed(judge, winner) || !placed(judge, loser))
         judge->unjudged++;
     else if (lineage_descends(&judge->lineage, loser, winner))
         false_row(judge, row, "the winner was written over the loser", winner, loser);
@@ -114,7 +128,7 @@ static void judge_rows(struct judge *judge)
         if (i > 0 && row_order(&rows[i - 1], &rows[i]) == 0)
             continue;
         judge->pairs++;
-        judge_row(judge, &rows[i]);
+        judge_row(judge, &rows[i], contradicted(rows, count, &rows[i]));
     }
     free(rows);
 }

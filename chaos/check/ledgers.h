@@ -4,7 +4,7 @@
 
 /* The regions' ledgers of lost writes against what clients saw, both ways: every lost update that
  * the chains show (chain.h) has a row, and every row tells of two writes that were made and did
- * lose one to the other. */
+ * lose one to the other, the same one in every Region. */
 
 #include <stdbool.h>
 

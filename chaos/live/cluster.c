@@ -14,6 +14,7 @@
 #include "chaos/live/text.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
+#include "conflict/base/plant.h"
 
 enum { STOP_GRACE_MS = 5000, NAME_MAX_LEN = 96 };
 
@@ -79,9 +80,9 @@ static bool site_start(struct site *site)
     struct cluster *cluster = site->cluster;
     const struct config *config = cluster->config;
     char listen[ADDRESS_MAX];
-    char *argv[24 + 2 * (REGION_ID_MAX + STRONG_LIMIT_COUNT)];
+    char *argv[26 + 2 * (REGION_ID_MAX + STRONG_LIMIT_COUNT)];
     size_t count = 0, owned = 0;
-    char *own[5 + REGION_ID_MAX + STRONG_LIMIT_COUNT];
+    char *own[6 + REGION_ID_MAX + STRONG_LIMIT_COUNT];
     address_print(&site->address, listen);
     argv[count++] = own[owned++] =
         text_new("%stidemark-%s", cluster->programs, site->witness ? "witness" : "region");
@@ -124,6 +125,12 @@ static bool site_start(struct site *site)
         argv[count++] = own[owned++] =
             text_new("--clock-rate-ppm=%lld", (long long)site->clock_rate_ppm);
     }
+#ifdef TIDEMARK_PLANTED
+    if (plant_active != PLANT_NONE) {
+        argv[count++] = "--plant";
+        argv[count++] = own[owned++] = xstrdup(plant_name());
+    }
+#endif
     argv[count] = NULL;
     const struct process_events events = {on_ready, on_exited, site, cluster->log_fd};
     site->end_expected = false;

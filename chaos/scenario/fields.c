@@ -389,6 +389,8 @@ uint64_t shape_read(struct reader *reader, const struct node *node, const struct
         if (child == NULL) {
             if (field->required && node != NULL)
                 reader_fail(reader, node, "the key '%s' is missing: %s", field->key, field->help);
+            if (field->type == FIELD_MAP) /* the defaults of what is in it */
+                shape_read(reader, NULL, field->shape, (char *)into + field->offset);
             continue;
         }
         given |= UINT64_C(1) << i;

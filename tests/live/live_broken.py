@@ -61,12 +61,14 @@ def main():
         jobs = [(folder, scenario, bug, checkers) for _, name, scenario, checkers in bugs for bug in (name, None)]
         with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
             ends = list(pool.map(run, jobs))
-    failed = 0
+    unknown = subprocess.run([TIDEMARK, "chaos", "list", "--plant", "no-such"], capture_output=True, check=False)
+    failed = unknown.returncode != 2
+    print(f"a bug that there is not: {'FAILED: taken' if failed else 'refused'}")
     for (_, scenario, bug, _), (wrong, said) in zip(jobs, ends):
         what = next(text for text, _, of, _ in bugs if of == scenario) if bug else "sound"
         print(f"{what}: {'FAILED: ' + wrong + ': ' if wrong else ''}{said}")
         failed += wrong is not None
-    print(f"{NAME}: {len(ends) - failed} passed, {failed} failed, 0 skipped")
+    print(f"{NAME}: {len(ends) + 1 - failed} passed, {failed} failed, 0 skipped")
     sys.exit(1 if failed else 0)
 
 

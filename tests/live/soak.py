@@ -63,6 +63,7 @@ class Soak(threading.Thread):
     def scenario(self):
         text = shipped(f"random-{self.mode}")
         text = replaced(text, r"(name: storm\n +for: )\w+", rf"\g<1>{self.seconds}s")
+        text += f"budgets: {{wall: {self.seconds + 120}s}}\n"
         return replaced(text, r"(^ +count: )\w+", rf"\g<1>{max(4, min(FAULTS_MAX, int(self.seconds / FAULT_EVERY_S)))}")
 
     def watch(self, harness, began):

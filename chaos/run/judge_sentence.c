@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verdict in one sentence: the word, the first reason if it is not a pass, and the numbers that
+ * people ask for first. It must be understood without the report. */
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "chaos/run/judge.h"
+#include "chaos/run/measure.h"
+#include "conflict/base/check.h"
+
+/* ---- Why ---- */
+
+static void say_fault(const struct outcome *outcome, struct buf *to)
+{
+    for (uint32_t i = 0; i < outcome->fault_count; i++) {
+        const struct outcome_fault *fault = &outcome->faults[i];
+        if ((!fault->refused && fault->effective) || judge_excuses(outcome, fault))
+            continue;
+        buf_printf(to, "fault %s (%s %s) %s: %s", fault->id,
+                   scenario_verb_info((enum scenario_verb)fault->verb)->name,
+                   fault->target == NULL ? "" : fault->target,
+                   fault->refused ? "could not be begun" : "hit nothing",
+                   fault->evidence == NULL ? "nothing was seen of it" : fault->evidence);
+        return;
+    }
+}
+
+static bool say_check(const struct outcome *outcome, enum verdict_kind kind, struct buf *to)
+{
+    for (uint32_t i = 0; i < outcome->check_count; i++) {
+        const struct outcome_check *found = &outcome->checks[i];
+        if (found->verdict.kind != kind)
+            continue;
+        buf_printf(to, "%s: %.*s", found->name, (int)found->verdict.text.len,
+                   (const char *)found->verdict.text.at);
+        return true;
+    }
+    return false;
+}
+
+static bool say_expect(const struct outcome *outcome, bool known, bool timing, struct buf *to)
+{
+    for (uint32_t i = 0; i < outcome->expect_count; i++) {
+        const struct outcome_expect *expect = &outcome->expects[i];
+        enum scenario_metric metric = (enum scenario_metric)expect->expect->metric;
+        if (expect->holds || expect->known != known ||
+            (known && scenario_metric_is_timing(metric) != timing))
+            continue;
+        buf_printf(to, "expected %s, ", expect->expect->text);
+        if (known)
+            measure_print(metric, expect->actual, to);
+        else
+            buf_append_text(to, "and there was nothing to measure it by");
+        return true;
+    }
+    return false;
+}
+
+static void say_slow(const struct outcome *outcome, struct buf *to)
+{
+    if (say_expect(outcome, true, true, to))
+        return;
+    if (outcome->stopped != NULL) {
+        buf_printf(to, "stopped early: %s", outcome->stopped);
+        return;
+    }
+    for (uint32_t i = 0; i < outcome->phase_count; i++)
+        if (outcome->phases[i].timed_out) {
+            buf_printf(to, "phase %s did not reach what it waits for in time",
+                       outcome->phases[i].name);
+            return;
+        }
+}
+
+static void say_reason(const struct outcome *outcome, struct buf *to)
+{
+    switch (outcome->exit) {
+    case OUTCOME_PASS:
+        return;
+    case OUTCOME_HARNESS:
+        if (outcome->harness != NULL)
+            buf_append_text(to, outcome->harness);
+        else
+            say_fault(outcome, to);
+        return;
+    case OUTCOME_WRONG:
+        if (!say_check(outcome, VERDICT_WRONG, to))
+            say_expect(outcome, true, false, to);
+        return;
+    case OUTCOME_UNKNOWN:
+        if (!say_check(outcome, VERDICT_UNKNOWN, to))
+            say_expect(outcome, false, false, to);
+        return;
+    case OUTCOME_SLOW:
+        say_slow(outcome, to);
+        return;
+    }
+    unreachable();
+}
+
+/* ---- What is known ---- */
+
+static bool number(const struct outcome *outcome, enum scenario_metric metric, double *ret)
+{
+    const struct scenario_expect ask = {.metric = (uint8_t)metric, .region = SCENARIO_REGION_ALL};
+    return measure_expect(outcome, &ask, ret);
+}
+
+static void say_number(const struct outcome *outcome, enum scenario_metric metric,
+                       const char *before, const char *after, struct buf *to)
+{
+    double value;
+    if (!number(outcome, metric, &value))
+        return;
+    buf_append_text(to, to->len == 0 ? "" : ", ");
+    buf_append_text(to, before);
+    measure_print(metric, value, to);
+    buf_append_text(to, after);
+}
+
+static void say_loss(const struct outcome *outcome, struct buf *to)
+{
+    double count, ns;
+    if (!number(outcome, METRIC_RPO_COUNT, &count))
+        return;
+    buf_printf(to, "RPO %.0f write%s", count, count == 1 ? "" : "s");
+    if (count > 0 && number(outcome, METRIC_RPO_TIME, &ns)) {
+        buf_append_text(to, " (");
+        measure_print(METRIC_RPO_TIME, ns, to);
+        buf_append_u8(to, ')');
+    }
+}
+
+static void say_facts(const struct outcome *outcome, struct buf *to)
+{
+    double value;
+    say_loss(outcome, to);
+    if (number(outcome, METRIC_RTO, &value) && isinf(value))
+        buf_append_text(to, ", RTO not seen");
+    else if (outcome->rto.count > 0)
+        say_number(outcome, METRIC_RTO, "RTO ", "", to);
+    if (outcome->scenario->cluster.mode == SCENARIO_STRONG &&
+        number(outcome, METRIC_LINEARIZABLE, &value))
+        buf_printf(to, ", %slinearizable", value != 0 ? "" : "not ");
+    if (number(outcome, METRIC_LOST_UPDATES, &value) && value > 0)
+        buf_printf(to, ", %.0f lost update%s", value, value == 1 ? "" : "s");
+    if (!number(outcome, METRIC_CONVERGED, &value))
+        return;
+    if (value == 0)
+        buf_append_text(to, ", Regions differ in the end");
+    else if (outcome->converged_ns == 0 || outcome->healed_ns == 0)
+        buf_append_text(to, ", all Regions equal");
+    else
+        say_number(outcome, METRIC_CONVERGE, "all Regions equal ", " after healing", to);
+}
+
+const char *judge_sentence(struct outcome *outcome)
+{
+    static const char *const words[] = {[OUTCOME_PASS] = "pass",
+                                        [OUTCOME_WRONG] = "wrong",
+                                        [OUTCOME_HARNESS] = "harness error",
+                                        [OUTCOME_UNKNOWN] = "unknown",
+                                        [OUTCOME_SLOW] = "too slow"};
+    struct buf reason = {0}, facts = {0}, all = {0};
+    say_reason(outcome, &reason);
+    say_facts(outcome, &facts);
+    buf_printf(&all, "%s: %.*s%s%.*s", words[outcome->exit], (int)reason.len,
+               reason.len == 0 ? "" : (const char *)reason.at,
+               reason.len > 0 && facts.len > 0 ? " (" : "", (int)facts.len,
+               facts.len == 0 ? "" : (const char *)facts.at);
+    if (reason.len > 0 && facts.len > 0)
+        buf_append_u8(&all, ')');
+    const char *text = bytes_copy_text(&outcome->arena, buf_view(&all));
+    buf_deinit(&reason);
+    buf_deinit(&facts);
+    buf_deinit(&all);
+    return text;
+}

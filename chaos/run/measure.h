@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUN_MEASURE_H
+#define RUN_MEASURE_H
+
+/* What an expectation is about, as a number: rates and latencies off the history and the samples
+ * (also of the last seconds, while a run goes on), all else off what the checkers said. Times are
+ * in ns, INFINITY is never, a truth is 0 or 1. */
+
+#include <stdbool.h>
+
+#include "chaos/run/outcome.h"
+
+struct measure_span {
+    uint64_t from_ns, to_ns; /* of operations that were over, and samples taken, in [from, to) */
+};
+
+/* Whether the metric can be measured while a run goes on. */
+bool measure_is_live(enum scenario_metric metric);
+/* A live metric over a span. The end of the history is looked at first, and nothing before the span
+ * but what happened to be noted late. False: there was nothing to measure. */
+bool measure_live(const struct outcome *outcome, const struct scenario_expect *expect,
+                  struct measure_span span, double *ret);
+/* Any metric of a run that is over and checked; LINEARIZABLE only in strong mode, where a check has
+ * judged it. */
+bool measure_expect(const struct outcome *outcome, const struct scenario_expect *expect,
+                    double *ret);
+/* The check of that name, or NULL. */
+const struct outcome_check *measure_check(const struct outcome *outcome, const char *name);
+/* The checker that tells whether the workload's history is linearizable; NULL: none can. */
+const char *measure_order_check(const struct scenario *scenario);
+/* "1.234 s", "no", "17", as the metric is. */
+void measure_print(enum scenario_metric metric, double actual, struct buf *to);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where an outcome is kept while it grows. Whatever it holds is in its arena, but for what a
+ * checker owns; arrays that grow are copied to twice their size there. */
+
+#include "chaos/run/outcome.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "conflict/base/alloc.h"
+#include "conflict/base/check.h"
+
+enum {
+    EVENTS_MAX = 65536,           /* beyond it nothing is noted any more */
+    VALUES_MAX = 32 * 1024 * 1024 /* of all lists that were read */
+};
+
+void outcome_init(struct outcome *outcome, const struct scenario *scenario)
+{
+    *outcome = (struct outcome){.scenario = scenario,
+                                .scenario_text = "",
+                                .scenario_file = "",
+                                .version = TIDEMARK_VERSION,
+                                .seed = scenario->seed,
+                                .lost_ns = RPO_NEVER,
+                                .region_rpo_count = UINT64_MAX,
+                                .verdict = ""};
+    uint64_t operations = scenario->budgets.operations;
+    arena_init(&outcome->arena);
+    history_init(&outcome->history,
+                 operations < HISTORY_FULL ? (uint32_t)operations : HISTORY_FULL - 1, VALUES_MAX);
+    outcome->faults = arena_array(&outcome->arena, struct outcome_fault, SCENARIO_FAULTS_MAX);
+}
+
+void outcome_deinit(struct outcome *outcome)
+{
+    for (uint32_t i = 0; i < outcome->check_count; i++)
+        verdict_deinit(&outcome->checks[i].verdict);
+    rpo_losses_deinit(&outcome->losses);
+    rto_table_deinit(&outcome->rto);
+    staleness_table_deinit(&outcome->staleness);
+    chain_forks_deinit(&outcome->forks);
+    history_deinit(&outcome->history);
+    arena_deinit(&outcome->arena);
+    *outcome = (struct outcome){0};
+}
+
+static const char *text_of(struct outcome *outcome, const char *format, va_list arguments)
+{
+    char text[1024];
+    int len = vsnprintf(text, sizeof(text), format, arguments);
+    check(len >= 0);
+    return bytes_copy_text(&outcome->arena, bytes_text(text));
+}
+
+const char *outcome_text(struct outcome *outcome, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = text_of(outcome, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+/* Room for one more. */
+static void *grow(struct arena *arena, void *at, uint32_t count, uint32_t *cap, size_t size)
+{
+    if (count < *cap)
+        return at;
+    *cap = *cap == 0 ? 64 : *cap * 2;
+    void *grown = arena_zalloc(arena, *cap * size);
+    if (count > 0)
+        memcpy(grown, at, count * size);
+    return grown;
+}
+
+void outcome_event(struct outcome *outcome, uint64_t at_ns, uint8_t region, const char *kind,
+                   const char *format, ...)
+{
+    if (outcome->event_count == EVENTS_MAX)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    const char *text = text_of(outcome, format, arguments);
+    va_end(arguments);
+    outcome->events = grow(&outcome->arena, outcome->events, outcome->event_count,
+                           &outcome->event_cap, sizeof(*outcome->events));
+    outcome->events[outcome->event_count++] = (struct outcome_event){at_ns, region, kind, text};
+}
+
+struct outcome_fault *outcome_fault(struct outcome *outcome)
+{
+    return outcome->fault_count == SCENARIO_FAULTS_MAX ? NULL
+                                                       : &outcome->faults[outcome->fault_count++];
+}
+
+struct outcome_sample *outcome_sample(struct outcome *outcome, uint64_t at_ns)
+{
+    outcome->samples = grow(&outcome->arena, outcome->samples, outcome->sample_count,
+                            &outcome->sample_cap, sizeof(*outcome->samples));
+    struct outcome_sample *sample = &outcome->samples[outcome->sample_count++];
+    sample->at_ns = at_ns;
+    return sample;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef RUN_OUTCOME_H
+#define RUN_OUTCOME_H
+
+/* Everything there is to know of one run of a scenario: what was done to the cluster, what the
+ * clients saw, what was measured beside them, and what it is judged to mean. The runner fills it, a
+ * recheck fills it from files, reports are drawn from it and from nothing else.
+ *
+ * All times are ns of the harness's CLOCK_MONOTONIC; `began_ns` is the run's zero. A Region is its
+ * place in the scenario. Texts and arrays live in the outcome's arena. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chaos/check/chain.h"
+#include "chaos/check/converge.h"
+#include "chaos/check/history.h"
+#include "chaos/check/ledgers.h"
+#include "chaos/check/rpo.h"
+#include "chaos/check/rto.h"
+#include "chaos/check/staleness.h"
+#include "chaos/check/verdict.h"
+#include "chaos/scenario/scenario.h"
+#include "conflict/base/arena.h"
+
+/* A phase as it came to pass. */
+struct outcome_phase {
+    const char *name;
+    uint64_t from_ns, to_ns;
+    bool timed_out; /* its `until` did not come true in time */
+};
+
+/* A fault as it came to pass. */
+struct outcome_fault {
+    const char *id;
+    uint8_t verb;            /* enum scenario_verb */
+    const char *target;      /* "us-east-1", "us-east-1 -> eu-west-1" */
+    uint64_t regions;        /* bits: whose lanes it shades */
+    uint64_t from_ns, to_ns; /* to: 0 while it lasts */
+    const char *evidence; /* "14 connections reset, 3120 bytes held", "offset read back: 200 ms" */
+    bool effective;       /* it was seen to take effect */
+    bool refused;         /* it could not be begun; evidence says why */
+};
+
+/* Something that happened, beside phases and faults: a leader change, a process that ended, a
+ * Region that serves again, a heal. */
+struct outcome_event {
+    uint64_t at_ns;
+    uint8_t region;   /* SCENARIO_REGION_NONE: of the cluster */
+    const char *kind; /* "leader", "down", "up", "ready", "heal", "stop", "note"; constant */
+    const char *text;
+};
+
+/* What the Regions said of themselves, every 100 ms. */
+struct outcome_sample {
+    uint64_t at_ns;
+    struct {
+        bool up;
+        bool paused;
+        uint32_t leads;          /* groups that it leads (strong) */
+        uint64_t pending;        /* writes that some other Region lacks (eventual) */
+        uint64_t lag_ns;         /* age of the oldest of them */
+        int64_t clock_offset_ns; /* against the harness */
+        uint64_t conflicts;      /* rows of its ledger */
+        uint64_t resident_bytes; /* of its process; 0: unknown */
+        uint32_t descriptors;
+    } region[SCENARIO_REGIONS_MAX];
+};
+
+/* One checker's word. */
+struct outcome_check {
+    const char *name; /* "chain", "rpo", ...; constant */
+    struct verdict verdict;
+    uint64_t took_ns;
+};
+
+/* One line of `expect`. */
+struct outcome_expect {
+    const struct scenario_expect *expect;
+    bool known;    /* there was something to measure */
+    double actual; /* INFINITY: never, of a time */
+    bool holds;
+};
+
+/* Exit codes of `tidemark chaos run`, and what stands behind them. */
+enum outcome_exit {
+    OUTCOME_PASS = 0,
+    OUTCOME_WRONG = 1,   /* an expectation that is about data, or a checker */
+    OUTCOME_HARNESS = 2, /* the run itself failed, or a fault hit nothing */
+    OUTCOME_UNKNOWN = 3, /* a checker ran out of its budget */
+    OUTCOME_SLOW = 4     /* only timing */
+};
+
+struct outcome {
+    struct arena arena;
+    const struct scenario *scenario;
+    const char *scenario_text; /* the file, as it was */
+    const char *scenario_file;
+    uint64_t seed;
+    const char *version;
+    uint64_t began_wall_ms;
+    uint64_t began_ns, ended_ns;
+    const char *stopped; /* why it ended early; NULL: it did not */
+    const char *harness; /* what went wrong with the run itself; NULL: nothing */
+
+    struct history history;
+    struct outcome_phase *phases;
+    uint32_t phase_count;
+    struct outcome_fault *faults;
+    uint32_t fault_count;
+    struct outcome_event *events;
+    uint32_t event_count, event_cap;
+    struct outcome_sample *samples;
+    uint32_t sample_count, sample_cap;
+
+    struct ledgers_row *ledger; /* of all Regions that were alive at the end (eventual) */
+    uint32_t ledger_count;
+    uint64_t lost_ns;      /* when a Region's data was lost, the last time; RPO_NEVER */
+    uint64_t lost_regions; /* bits */
+    uint64_t down_regions; /* bits: those that were not running when the run ended */
+    uint64_t healed_ns;    /* the last heal; 0: none */
+    uint64_t converged_ns; /* all Regions equal and quiet; 0: never seen */
+    uint64_t
+        region_rpo_count; /* what the Regions themselves count as lost; UINT64_MAX: not asked */
+    /* All that each Region held after settling, and again after its tombstones were let go. */
+    struct converge_scan *scans, *rescans;
+    uint32_t scan_count, rescan_count;
+    bool exited;   /* an exec workload's program has ended */
+    int exit_code; /* with this; 128 + the signal */
+
+    struct outcome_check *checks;
+    uint32_t check_count;
+    struct outcome_expect *expects;
+    uint32_t expect_count;
+    struct rpo_losses losses;
+    struct rto_table rto;
+    struct staleness_table staleness;
+    struct chain_forks forks;
+    enum outcome_exit exit;
+    const char *verdict; /* one sentence for people: "pass: nothing acknowledged was lost ..." */
+};
+
+/* The outcome holds on to the scenario. */
+void outcome_init(struct outcome *outcome, const struct scenario *scenario);
+void outcome_deinit(struct outcome *outcome);
+/* A text in its arena. */
+const char *outcome_text(struct outcome *outcome, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void outcome_event(struct outcome *outcome, uint64_t at_ns, uint8_t region, const char *kind,
+                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* A new one, zeroed; it does not move. NULL: there are SCENARIO_FAULTS_MAX. */
+struct outcome_fault *outcome_fault(struct outcome *outcome);
+/* A new one, zeroed; the next call may move it. */
+struct outcome_sample *outcome_sample(struct outcome *outcome, uint64_t at_ns);
+
+/* judge.c: runs the checkers that the workload calls for, on what the outcome holds of the run, and
+ * fills all from `checks` on. Pure. now_ns is called to time checkers; NULL: not timed. */
+void outcome_judge(struct outcome *outcome, uint64_t (*now_ns)(void));
+
+#endif

@@ -123,8 +123,9 @@ bool log_reaches(const struct replica *replica, uint64_t have)
 
 /* Whether the peer lacks writes that we hold and that no log is sure to bring it:
  *   - of a Region that is no member any more;
- *   - its own, from before its disk was new. That shows in the epoch; that we have more of its log
- * than it says means nothing, as its word may be older than its last batch;
+ *   - its own, from before its disk was new. That shows in the epoch, or in that it begins anew.
+ * Else that we have more of its log than it says means nothing: its word may be older than its last
+ * batch;
  *   - of another member, all of them: a new replica. That member's log may begin later, or be cut
  * off, and to be caught up with us is to have what we have. */
 static bool lacks_the_past(const struct member *member)
@@ -137,7 +138,8 @@ static bool lacks_the_past(const struct member *member)
         if (origin == replica->replicator->config.region)
             lacks = false;
         else if (origin == member->peer->region)
-            lacks = version_epoch(known) != version_epoch(seq);
+            lacks = version_epoch(known) != version_epoch(seq) ||
+                    (member->begins && !member->caught_up && lacks);
         else if (member_find(replica, origin))
             lacks = known == 0 && !member->caught_up;
         if (lacks)
@@ -167,7 +169,7 @@ void member_resumed(struct member *member, const struct wire_position *position)
         trace_member(member, TRACE_WARN, "has more of our log than we do");
         member_move(member, MEMBER_AHEAD);
         effect_for(member, REPLICATOR_PEER_AHEAD)->seq = have;
-    } else if (!log_reaches(replica, have) || lacks_the_past(member)) {
+    } else if (!log_reaches(replica, have) || lacks_the_past(member) || member->lacks_past) {
         snapshot_offer(member, true);
     } else {
         member_enter_log(member, have);

@@ -90,6 +90,13 @@ void replicator_add_member(struct replicator *replicator, struct replica *replic
     replicator->urgent = true;
 }
 
+void replicator_member_begins(struct replica *replica, uint16_t peer)
+{
+    struct member *member = member_find(replica, peer);
+    check(member != NULL);
+    member->begins = true;
+}
+
 static void member_free(struct member *member)
 {
     outbound_leave(member);

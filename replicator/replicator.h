@@ -171,6 +171,8 @@ void *replica_owner(const struct replica *replica);
 /* A member joined: it is sent a snapshot (unless it shows in its Hello that it needs none), then
  * the log. Until then its cursor holds the log from here. Idempotent. */
 void replicator_add_member(struct replicator *replicator, struct replica *replica, uint16_t peer);
+/* A member that has just been added has nothing of the partition yet: it is new, or its disk is. */
+void replicator_member_begins(struct replica *replica, uint16_t peer);
 /* A member left: it holds neither log nor tombstones any more. */
 void replicator_remove_member(struct replicator *replicator, struct replica *replica,
                               uint16_t peer);

@@ -80,6 +80,8 @@ struct member {
     struct buf snapshot_after; /* last key sent */
     uint64_t caught_up_target;
     bool caught_up;       /* told the owner */
+    bool begins;          /* it had nothing when it was added: its disk is new */
+    bool lacks_past;      /* writes of our own from before our disk was new */
     uint64_t acked_ns;    /* when the peer last acknowledged something new, or had all */
     uint64_t acked_bytes; /* log bytes up to its acknowledgement, ever */
     uint64_t lag_seq;     /* lags are recorded up to here */
@@ -121,6 +123,7 @@ struct replica {
     uint64_t log_bytes;      /* about */
     uint64_t appended_bytes; /* to the log, ever; lag_entry.bytes */
     uint64_t trimmed;        /* TRIM was emitted up to here */
+    uint64_t past; /* of our own writes from before our disk was new, which came late: the last */
     struct lag_ring ring;
     struct member *members[VV_MAX];
     uint32_t member_count;

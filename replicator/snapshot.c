@@ -48,6 +48,7 @@ void snapshot_accepted(struct member *member, uint64_t id)
         return; /* an answer to an offer of long ago */
     member->snapshot_vv = replica->vv;
     member->snapshot_unconfirmed = true;
+    member->lacks_past = false;
     /* A log that reaches back to the peer is kept until it has the snapshot whole: should that
      * break off, the peer may still go on by the log. */
     if (!log_reaches(replica, vv_get(&member->known, replica->replicator->config.region)))
@@ -239,6 +240,25 @@ void snapshot_chunk(struct member *member, const struct wire_message *chunk)
     chunk_apply(member, chunk, rows);
 }
 
+/* Writes of our own from before our disk was new, which came back after we had begun to write
+ * again: our log begins behind them, so whoever else had not got them yet gets them with a
+ * snapshot. */
+static void pass_on_past(const struct member *from, uint64_t past)
+{
+    struct replica *replica = from->replica;
+    if (past <= replica->past || version_epoch(past) >= version_epoch(replica_last(replica)))
+        return;
+    replica->past = past;
+    for (uint32_t i = 0; i < replica->member_count; i++) {
+        struct member *other = replica->members[i];
+        if (other == from)
+            continue;
+        other->lacks_past = true;
+        if (member_state(other) == MEMBER_LOG)
+            snapshot_offer(other, true);
+    }
+}
+
 void snapshot_finished(struct member *member, const struct vv *vv)
 {
     struct replica *replica = member->replica;
@@ -254,8 +274,10 @@ void snapshot_finished(struct member *member, const struct vv *vv)
         other->deferred = true; /* its log may skip what came with the snapshot */
     }
     snapshot_release(replica);
-    if (replica_last(replica) == last)
+    if (replica_last(replica) == last) {
+        pass_on_past(member, vv_get(vv, replica->replicator->config.region));
         return;
+    }
     /* The snapshot held writes of our own from before our disk was new. */
     replica_note_stamped(replica, replica_last(replica));
     if (!replica->log_first)

@@ -229,8 +229,11 @@ static void join_member(struct region *region, struct table_state *table,
             replicator_remove_member(region->replicator, partition->replica, member->region);
             partition->caught_up &= ~((uint32_t)1 << index);
         }
-        if (wanted && (!table->joins[index].joined || anew))
-            replicator_add_member(region->replicator, partition->replica, member->region);
+        if (!wanted || (table->joins[index].joined && !anew))
+            continue;
+        replicator_add_member(region->replicator, partition->replica, member->region);
+        if (member->state == MEMBER_CREATING)
+            replicator_member_begins(partition->replica, member->region);
     }
     if (wanted && (!table->joins[index].joined || anew))
         table->joins[index].since = member->stamp;

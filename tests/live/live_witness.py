@@ -78,7 +78,7 @@ class Witness(ClusterTest):
         self.assertEqual(set(groups), {(r, p) for r in (USA, EUROPE, WITNESS) for p in range(4)})
         for (region, partition), group in groups.items():
             self.assertEqual(set(group), {"table", "partition", "region", "leader", "leads", "term", "commit",
-                                          "applied", "last", "standing", "witness", "pending"})
+                                          "applied", "last", "standing", "witness", "pending", "members"})
             self.assertEqual((group["standing"], group["witness"]), ("full", region == WITNESS))
             self.assertIn(group["leader"], (USA, EUROPE))
             self.assertEqual(group["leads"], group["leader"] == region)

@@ -70,8 +70,8 @@ static const struct shape shapes[] = {
     [EXPR_FUNCTION] = {0},
     [EXPR_PLUS] = {AS_SUM, 2, false, {TERM, TERM}},
     [EXPR_MINUS] = {AS_SUM, 2, false, {TERM, TERM}},
-    [EXPR_PATH] = {AS_PATH},
-    [EXPR_VALUE] = {AS_VALUE},
+    [EXPR_PATH] = {.role = AS_PATH},
+    [EXPR_VALUE] = {.role = AS_VALUE},
 };
 
 static const struct shape function_shapes[] = {

@@ -171,7 +171,6 @@ static bool is_up(const struct watched *region, uint64_t now_ns)
 static void read_process(struct watched *region)
 {
     char path[64];
-    unsigned long long pages = 0;
     region->resident_bytes = region->descriptors = 0;
     if (region->site->process == NULL)
         return;
@@ -179,8 +178,10 @@ static void read_process(struct watched *region)
     snprintf(path, sizeof(path), "/proc/%d/statm", pid);
     FILE *file = fopen(path, "re");
     if (file != NULL) {
-        if (fscanf(file, "%*u %llu", &pages) == 1)
-            region->resident_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+        /* All that it maps, then what of that is resident. */
+        char line[128], *second = fgets(line, sizeof(line), file) ? strchr(line, ' ') : NULL;
+        if (second)
+            region->resident_bytes = strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
         fclose(file);
     }
     snprintf(path, sizeof(path), "/proc/%d/fd", pid);

@@ -200,6 +200,23 @@ static void begin_look(struct run *run)
         stage_enter(run, is_strong(run) ? STAGE_SCAN : STAGE_LEDGERS);
 }
 
+/* A program that gave up by itself drove nothing: what it was to show was not shown. */
+static void check_program(struct run *run)
+{
+    const struct scenario *scenario = run->scenario;
+    int code;
+    if (scenario->workload.kind != SCENARIO_EXEC || !drive_exited(run->drive, &code) || code == 0)
+        return;
+    for (uint32_t i = 0; i < scenario->expect.count; i++) {
+        if (scenario->expect.at[i].metric == METRIC_EXIT_CODE)
+            return;
+    }
+    run_fail(run,
+             "the workload's program could not be started, or ended by itself with exit code %d; "
+             "expect `exit_code` if that is right",
+             code);
+}
+
 /* Faults first, so that nothing is started again. */
 static void end(struct run *run)
 {
@@ -251,6 +268,7 @@ void stage_enter(struct run *run, enum run_stage stage)
         return;
     case STAGE_DRAIN:
         progress_stage(run, "waiting for the last answers");
+        check_program(run);
         timeline_end(run);
         drive_stop(run->drive, on_drained, run);
         return;

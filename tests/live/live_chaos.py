@@ -191,6 +191,11 @@ class Chaos(unittest.TestCase):
                         faults="", expect="exit_code: 7, converged: true")
         self.run_one(text, PASS)
 
+    def test_program_that_gives_up(self):
+        for program in ("[sh, -c, exit 3]", "[/nonexistent/program]"):
+            text = scenario(workload="{kind: exec, exec: %s}" % program, faults="", expect="converged: true")
+            self.run_one(text, HARNESS)
+
     # ---- Ends before their time
 
     def begin_long(self):

@@ -48,7 +48,6 @@ void snapshot_accepted(struct member *member, uint64_t id)
         return; /* an answer to an offer of long ago */
     member->snapshot_vv = replica->vv;
     member->snapshot_unconfirmed = true;
-    member->lacks_past = false;
     /* A log that reaches back to the peer is kept until it has the snapshot whole: should that
      * break off, the peer may still go on by the log. */
     if (!log_reaches(replica, vv_get(&member->known, replica->replicator->config.region)))

@@ -78,7 +78,7 @@ void member_acknowledged(struct member *member, const struct vv *vv, bool exact)
         return; /* more Regions than a table has: it tells us nothing */
     if (member->snapshot_unconfirmed && member_state(member) == MEMBER_LOG &&
         vv_covers(&member->known, &member->snapshot_vv))
-        member->snapshot_unconfirmed = false;
+        member->snapshot_unconfirmed = member->lacks_past = false; /* else it is offered again */
     uint64_t after = acked(member);
     if (after > before) {
         lag_record(member, after);

@@ -148,7 +148,8 @@ static bool scan_text(struct scan *scan)
 
 /* A walk over the tree, in the text's order. */
 struct walk {
-    struct lifted *at, *end; /* the next to be put back */
+    struct lifted *at; /* the next to be put back */
+    size_t left;
     size_t names;
 };
 
@@ -166,7 +167,7 @@ static void put_back(struct walk *walk, json_t *json)
         {
             put_back(walk, element);
         }
-    } else if (walk->at != walk->end && json_is_string(json) && json_string_length(json) == 0) {
+    } else if (walk->left > 0 && json_is_string(json) && json_string_length(json) == 0) {
         if (walk->at->empties > 0) {
             walk->at->empties--;
             return;
@@ -174,6 +175,7 @@ static void put_back(struct walk *walk, json_t *json)
         struct bytes text = walk->at->text;
         check(json_string_setn_nocheck(json, (const char *)text.at, text.len) == 0);
         walk->at++;
+        walk->left--;
     }
 }
 
@@ -191,11 +193,11 @@ json_t *json_read(struct bytes text)
         json_loadb((const char *)rest.at, rest.len, JSON_ALLOW_NUL, NULL);
     if (!json)
         return NULL;
-    struct walk walk = {.at = scan.lifted, .end = scan.lifted + scan.lifted_count};
+    struct walk walk = {.at = scan.lifted, .left = scan.lifted_count};
     put_back(&walk, json);
     if (walk.names != scan.names)
         return NULL;
-    check(walk.at == walk.end);
+    check(walk.left == 0);
     return steal(&json);
 }
 

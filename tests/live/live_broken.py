@@ -22,7 +22,7 @@ DEADLINE_S = 360
 # What is broken, the bug's name, the scenario, and the checkers that may be the ones to say so.
 BUGS = (
     ("one batch is dropped on reconnecting", "drop-batch", "flapping-link", ("ledgers", "rpo", "converge")),
-    ("strong reads are stale", "read-unstable", "leader-freeze", ("chain", "linear")),
+    ("strong reads are stale", "read-unstable", "slow-disk-strong", ("chain", "linear")),
     ("writes are acknowledged before they are durable", "reply-early", "power-cut", ("rpo", "ledgers")),
     ("equal times are not decided", "skip-tie-break", "equal-times", ("ledgers", "converge")),
 )

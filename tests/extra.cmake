@@ -9,9 +9,14 @@ if(PYTHON3)
   foreach(source ${live_tests})
     get_filename_component(stem ${source} NAME_WE)
     add_test(NAME ${stem} COMMAND ${PYTHON3} ${source} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(${stem} PROPERTIES LABELS live TIMEOUT 1200 SKIP_RETURN_CODE 77 PROCESSORS 2
+    set_tests_properties(${stem} PROPERTIES LABELS live TIMEOUT 1200 SKIP_RETURN_CODE 77
       ENVIRONMENT "TIDEMARK_BUILD=${CMAKE_BINARY_DIR};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
+
+  # ctest begins with what takes longest, and so two at a time end together.
+  set_tests_properties(live_strong_faults PROPERTIES COST 60)
+  set_tests_properties(live_losses PROPERTIES COST 50)
+  set_tests_properties(live_strong_rounds PROPERTIES COST 25)
 
   # Reports of made-up runs, which live_report.py looks at.
   add_test_library(report)

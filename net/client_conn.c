@@ -126,7 +126,9 @@ static int head_complete(struct http_parser *parser)
         }
         header->value = http_trim(header->value);
     }
-    return conn->request->is_head ? 1 : 0;
+    /* These have no body, whatever length they name. */
+    bool bare = conn->request->is_head || parser->status_code == 204 || parser->status_code == 304;
+    return bare ? 1 : 0;
 }
 
 static int body_piece(struct http_parser *parser, const char *at, size_t len)

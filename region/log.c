@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats a log line. Whatever a client or a peer sent may end up in a message, so control
- * characters and quotes are escaped: no input can forge a second line. */
+/* Formats a log line. Whatever a client or a peer sent may end up in a message, so quotes
+ * and all but printable ASCII are escaped: no input can forge a second line, or speak to a
+ * terminal. */
 
 #include "region/log.h"
 
@@ -44,7 +45,7 @@ static char *escape(char *to, unsigned char c)
     if (c == '"' || c == '\\') {
         *to++ = '\\';
         *to++ = (char)c;
-    } else if (c < 0x20 || c == 0x7f) {
+    } else if (c < 0x20 || c >= 0x7f) {
         *to++ = '\\';
         *to++ = 'x';
         *to++ = hex[c >> 4];

@@ -169,8 +169,10 @@ static void test_answers(void **state)
         "chunked\r\n\r\n2\r\ntw\r\n1\r\no\r\n0\r\n\r\n",
         "HTTP/1.1 100 Continue\r\n\r\n" OK("three", "5"),
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", /* to a HEAD */
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n",
         CLOSE "HTTP/1.0 200 OK\r\n\r\nto the end",
-        OK("six", "3"),
+        OK("eight", "5"),
     };
     struct fixture f;
     start(&f, script, NULL);
@@ -178,7 +180,7 @@ static void test_answers(void **state)
         send_timed(&f, i == 3 ? "HEAD" : "GET", 0);
         raw_until(&f.loop, f.answers == i + 1);
     }
-    expect(&f, 6, "200 one\n404 two\n200 three\n200 \n200 to the end\n200 six\n");
+    expect(&f, 8, "200 one\n404 two\n200 three\n200 \n304 \n204 \n200 to the end\n200 eight\n");
     assert_int_equal(f.accepted, 2);
     stop(&f);
 }

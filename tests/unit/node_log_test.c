@@ -63,8 +63,8 @@ static void test_line(void **state)
 static void test_hostile_message(void **state)
 {
     struct fixture *fixture = *state;
-    log_line(&fixture->log, TRACE_INFO, "%s", "a\nb\"c\\d\x1b");
-    assert_non_null(strstr(logged(fixture), "msg=\"a\\x0ab\\\"c\\\\d\\x1b\"\n"));
+    log_line(&fixture->log, TRACE_INFO, "%s", "a\nb\"c\\d\x1b\x9b");
+    assert_non_null(strstr(logged(fixture), "msg=\"a\\x0ab\\\"c\\\\d\\x1b\\x9b\"\n"));
     char longest[5000];
     memset(longest, '\n', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';

@@ -9,6 +9,7 @@
 #include "conflict/base/check.h"
 #include "conflict/base/list.h"
 #include "region/api/api.h"
+#include "region/api/json.h"
 
 #define CONTENT_TYPE "application/x-amz-json-1.0"
 
@@ -305,7 +306,11 @@ struct serve *serve_new(const struct config *config, struct loop *loop, struct m
                         uint64_t seed)
 {
     struct serve *serve = xcalloc(1, sizeof(*serve));
-    serve->api = (struct api_config){config->core.region, config->strict_credentials};
+    serve->api = (struct api_config){
+        .region = config->core.region,
+        .strict_credentials = config->strict_credentials,
+        .json = json_reader_new(),
+    };
     serve->loop = loop;
     serve->metrics = metrics;
     serve->witness = config->core.witness_only;
@@ -325,6 +330,7 @@ void serve_free(struct serve *serve)
     list_append_all(&serve->spares, &serve->pending);
     for (struct list *link = list_take(&serve->spares); link; link = list_take(&serve->spares))
         request_free(container_of(link, struct request, link));
+    json_reader_free(serve->api.json);
     buf_deinit(&serve->body);
     buf_deinit(&serve->scratch);
     free(serve);

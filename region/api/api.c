@@ -245,9 +245,9 @@ static bool parse_operation(struct request *request)
     unreachable();
 }
 
-static bool parse_body(struct op *op, struct bytes body)
+static bool parse_body(struct op *op, const struct api_config *config, struct bytes body)
 {
-    json_t *json cleanup(json_release) = json_read(body);
+    json_t *json cleanup(json_release) = json_read(config->json, body);
     if (!json)
         return fail_silently(op, API_SERIALIZATION);
     const struct shape *shape = shape_of_request(op->kind);
@@ -271,7 +271,7 @@ struct op *api_parse(const struct api_config *config, const struct api_request *
     op->scope.arena = arena;
     bool settings = false;
     if (!check_protocol(op, request) || !check_target(op, request->target, &settings) ||
-        !check_authentication(op, config, request) || !parse_body(op, request->body)) {
+        !check_authentication(op, config, request) || !parse_body(op, config, request->body)) {
         check(op->result.error != API_OK);
         op->answered = true;
         if (settings && op->result.error == API_GLOBAL_TABLE_NOT_FOUND)

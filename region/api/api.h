@@ -28,9 +28,12 @@ struct api_request {     /* header values, empty when absent; all borrowed */
     struct bytes body;
 };
 
+struct json_reader;
+
 struct api_config {
     uint16_t region;
-    bool strict_credentials; /* unsigned requests are refused, else served */
+    bool strict_credentials;  /* unsigned requests are refused, else served */
+    struct json_reader *json; /* json.h; may be NULL */
 };
 
 /* Reads a request into a new op in the arena. When op->answered is set the result is complete and

@@ -29,6 +29,8 @@ bool request_table_name(struct request *request, struct bytes text, struct bytes
 /* Reads TableName into the op. */
 bool request_read_table(struct request *request);
 bool request_flag(const struct request *request, const char *name, bool otherwise);
+/* A string member; empty when it is absent. */
+struct bytes request_text(const struct request *request, const char *name);
 bool request_is(const struct request *request, const char *name, const char *value);
 /* ReturnConsumedCapacity and ReturnItemCollectionMetrics. */
 void request_read_returns(struct request *request);

@@ -17,12 +17,23 @@ enum {
     JSON_DEPTH_MAX = 512              /* the parser recurses */
 };
 
-/* NULL when it is not JSON, not UTF-8, names a member twice or is out of bounds. */
-json_t *json_read(struct bytes text);
+/* Remembers the forms of requests that it reads often. */
+struct json_reader;
+struct json_reader *json_reader_new(void);
+struct json_reader *json_reader_free(struct json_reader *reader);
+
+/* NULL when it is not JSON, not UTF-8, names a member twice or is out of bounds. The tree must be
+ * released, and not be changed, before the reader is used again. The reader may be NULL. */
+json_t *json_read(struct json_reader *reader, struct bytes text);
 void json_release(json_t **json);
 
+/* len: of the name. */
+json_t *json_member_find(const json_t *object, const char *name, size_t len);
 /* A member that is present and not null, else NULL. The API takes null for absence everywhere. */
-json_t *json_member(const json_t *object, const char *name);
+static inline json_t *json_member(const json_t *object, const char *name)
+{
+    return json_member_find(object, name, strlen(name));
+}
 /* Text of a string node; borrowed. */
 struct bytes json_text(const json_t *string);
 /* The same, copied. */

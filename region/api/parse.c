@@ -59,20 +59,27 @@ bool request_flag(const struct request *request, const char *name, bool otherwis
     return flag ? json_is_true(flag) : otherwise;
 }
 
-bool request_is(const struct request *request, const char *name, const char *value)
+struct bytes request_text(const struct request *request, const char *name)
 {
     json_t *text = json_member(request->body, name);
-    return text && bytes_is(json_text(text), value);
+    return text ? json_text(text) : BYTES_NONE;
+}
+
+bool request_is(const struct request *request, const char *name, const char *value)
+{
+    return bytes_is(request_text(request, name), value);
 }
 
 void request_read_returns(struct request *request)
 {
     struct op *op = request->op;
-    if (request_is(request, "ReturnConsumedCapacity", "TOTAL"))
+    struct bytes capacity = request_text(request, "ReturnConsumedCapacity");
+    if (bytes_is(capacity, "TOTAL"))
         op->return_capacity = CAPACITY_TOTAL;
-    else if (request_is(request, "ReturnConsumedCapacity", "INDEXES"))
+    else if (bytes_is(capacity, "INDEXES"))
         op->return_capacity = CAPACITY_INDEXES;
-    op->return_collection_metrics = request_is(request, "ReturnItemCollectionMetrics", "SIZE");
+    op->return_collection_metrics =
+        bytes_is(request_text(request, "ReturnItemCollectionMetrics"), "SIZE");
 }
 
 bool request_read_item(struct request *request, const json_t *json, struct bytes *ret)

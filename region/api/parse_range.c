@@ -13,19 +13,20 @@ static bool read_select(struct request *request)
                                  ? "ProjectionExpression"
                              : json_member(request->body, "AttributesToGet") ? "AttributesToGet"
                                                                              : NULL;
-    if (request_is(request, "Select", "COUNT")) {
+    struct bytes select = request_text(request, "Select");
+    if (bytes_is(select, "COUNT")) {
         op->select = SELECT_COUNT;
         if (attributes)
             return op_fail(op, API_VALIDATION,
                            INVALID "Cannot specify the %s when choosing to get only the Count",
                            attributes);
-    } else if (request_is(request, "Select", "SPECIFIC_ATTRIBUTES")) {
+    } else if (bytes_is(select, "SPECIFIC_ATTRIBUTES")) {
         op->select = SELECT_SPECIFIC;
         if (!attributes)
             return request_refuse(request, INVALID "Must specify the AttributesToGet or "
                                                    "ProjectionExpression when choosing to get "
                                                    "SPECIFIC_ATTRIBUTES");
-    } else if (request_is(request, "Select", "ALL_PROJECTED_ATTRIBUTES")) {
+    } else if (bytes_is(select, "ALL_PROJECTED_ATTRIBUTES")) {
         if (!json_member(request->body, "IndexName"))
             return request_refuse(request, INVALID "ALL_PROJECTED_ATTRIBUTES can be used only when "
                                                    "Querying using an IndexName");
@@ -34,7 +35,7 @@ static bool read_select(struct request *request)
                            INVALID "Cannot specify the %s when choosing to get "
                                    "ALL_PROJECTED_ATTRIBUTES",
                            attributes);
-    } else if (request_is(request, "Select", "ALL_ATTRIBUTES") && attributes) {
+    } else if (bytes_is(select, "ALL_ATTRIBUTES") && attributes) {
         return op_fail(op, API_VALIDATION,
                        INVALID "Cannot specify the %s when choosing to get ALL_ATTRIBUTES",
                        attributes);

@@ -48,9 +48,12 @@ static void split_credential(struct sigv4 *to)
     if (rest.len == 0)
         return;
     for (size_t i = 0; i <= rest.len; i++) {
-        bool escaped = i + 3 <= rest.len && rest.at[i] == '%' && rest.at[i + 1] == '2' &&
+        uint8_t c = i < rest.len ? rest.at[i] : '/';
+        if (c != '/' && c != '%')
+            continue;
+        bool escaped = c == '%' && i + 3 <= rest.len && rest.at[i + 1] == '2' &&
                        (rest.at[i + 2] == 'F' || rest.at[i + 2] == 'f');
-        if (i < rest.len && rest.at[i] != '/' && !escaped)
+        if (c == '%' && !escaped)
             continue;
         if (count == 5)
             return; /* too many */

@@ -307,13 +307,31 @@ static int attribute_order(const void *a, const void *b)
     return bytes_compare(left->name, right->name);
 }
 
+/* Most items have few attributes, which are in order sooner than qsort has begun. */
+static void attributes_sort(struct attribute *at, size_t count)
+{
+    enum { FEW = 16 };
+    if (count > FEW) {
+        qsort(at, count, sizeof(*at), attribute_order);
+        return;
+    }
+    for (size_t i = 1; i < count; i++) {
+        struct attribute moving = at[i];
+        size_t to = i;
+        for (; to > 0 && bytes_compare(at[to - 1].name, moving.name) > 0; to--)
+            at[to] = at[to - 1];
+        if (to < i)
+            at[to] = moving;
+    }
+}
+
 bool attributes_write_sorted(struct buf *to, struct attribute *at, size_t count)
 {
     bool sorted = true;
     for (size_t i = 1; i < count && sorted; i++)
         sorted = bytes_compare(at[i - 1].name, at[i].name) < 0;
     if (!sorted)
-        qsort(at, count, sizeof(*at), attribute_order);
+        attributes_sort(at, count);
     for (size_t i = 1; i < count; i++) {
         if (bytes_equal(at[i - 1].name, at[i].name))
             return false;

@@ -12,6 +12,7 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 #include "region/api/api.h"
+#include "region/api/json.h"
 #include "region/core/op.h"
 
 enum { LANGUAGE_TABLES_MAX = 8, LANGUAGE_ROWS_MAX = 4096 };
@@ -40,6 +41,7 @@ static inline struct language *language_new(void)
     arena_init(&language->arena);
     buf_init(&language->answer);
     language->config.region = 1; /* us-east-1 */
+    language->config.json = json_reader_new();
     return language;
 }
 
@@ -49,6 +51,7 @@ static inline void language_free(struct language *language)
         buf_deinit(&language->rows[i].key);
         buf_deinit(&language->rows[i].item);
     }
+    json_reader_free(language->config.json);
     buf_deinit(&language->answer);
     arena_deinit(&language->arena);
     free(language);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "conflict/base/alloc.h"
+#include "conflict/base/check.h"
 #include "conflict/base/rng.h"
 #include "region/api/json.h"
 
@@ -20,21 +21,31 @@ static void free_text(char **text)
     free(*text);
 }
 
-/* Returns whether it is JSON. */
-static bool compare(struct bytes text)
+static void compare_with(struct json_reader *reader, struct bytes text, const json_t *plain)
 {
-    json_t *ours cleanup(json_release) = json_read(text);
-    json_t *plain cleanup(json_release) =
-        json_loadb((const char *)text.at, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    json_t *ours cleanup(json_release) = json_read(reader, text);
     if ((ours == NULL) != (plain == NULL))
         fail_msg("%s: %.*s", plain ? "refused" : "taken", (int)text.len, (const char *)text.at);
     if (!ours)
-        return false;
+        return;
     /* Their texts, as equal trees may still differ in order. */
     char *a cleanup(free_text) = json_dumps(ours, JSON_COMPACT);
     char *b cleanup(free_text) = json_dumps(plain, JSON_COMPACT);
     assert_string_equal(a, b);
-    return true;
+}
+
+static struct json_reader *common_reader;
+
+/* Returns whether it is JSON: read without a reader, by one that may never have seen its form, and
+ * by the same again, which has kept it by then and fills it in. */
+static bool compare(struct bytes text)
+{
+    json_t *plain cleanup(json_release) =
+        json_loadb((const char *)text.at, text.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    compare_with(NULL, text, plain);
+    for (int time = 0; time < 3; time++)
+        compare_with(common_reader, text, plain);
+    return plain != NULL;
 }
 
 static void texts_come_back(void **state)
@@ -167,6 +178,42 @@ static void random_texts_are_read_as_by_the_parser(void **state)
     assert_true(bad > 5000);
 }
 
+/* A few forms in turn, each time with other texts, which stand for '%': what one request leaves in
+ * a tree that is kept is gone with the next, be it longer, or one that cannot be lifted. */
+static void forms_are_filled_anew(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {
+        "{'Item':{'pk':{'S':'%'},'sk':{'S':'%'},'n':{'N':'%'}}}",
+        "{'Item':{'pk':{'S':'%'},'sk':{'S':'%'},'m':{'N':'%'}}}",
+        "['%',['%'],{'a':'%','b':''},'']",
+        "['%','%','%',12,null]",
+        "{'a':'%','a':'%'}",
+        "['%','%' '%']",
+    };
+    static const char *const texts[] = {
+        "",         "x",   "00",      "long enough",
+        "\xc3\xa9", "\\n", "\\u0000", "longer than any of the others"};
+    struct rng rng;
+    struct buf text;
+    rng_init(&rng, 2);
+    buf_init(&text);
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < 5000; i++) {
+        buf_reset(&text);
+        for (const char *c = forms[rng_between(&rng, 0, array_len(forms) - 1)]; *c; c++) {
+            if (*c == '%')
+                buf_append_text(&text, texts[rng_between(&rng, 0, array_len(texts) - 1)]);
+            else
+                buf_append_u8(&text, *c == '\'' ? '"' : (uint8_t)*c);
+        }
+        good += compare(buf_view(&text));
+    }
+    buf_deinit(&text);
+    assert_true(good > 3000);
+    assert_true(good < 4000);
+}
+
 static void bounds_hold(void **state)
 {
     (void)state;
@@ -176,26 +223,26 @@ static void bounds_hold(void **state)
     for (uint32_t i = 0; i + 8 < JSON_WEIGHT_MAX; i++)
         buf_append_text(&text, ",1");
     buf_append_text(&text, "]");
-    json_t *json = json_read(buf_view(&text));
+    json_t *json = json_read(NULL, buf_view(&text));
     assert_non_null(json);
     json_release(&json);
     text.len--;
     for (uint32_t i = 0; i < 8; i++)
         buf_append_text(&text, ",1");
     buf_append_text(&text, "]");
-    assert_null(json_read(buf_view(&text)));
+    assert_null(json_read(NULL, buf_view(&text)));
     for (uint32_t depth = JSON_DEPTH_MAX; depth <= JSON_DEPTH_MAX + 1; depth++) {
         buf_reset(&text);
         for (uint32_t i = 0; i < depth; i++)
             buf_append_text(&text, "[");
         for (uint32_t i = 0; i < depth; i++)
             buf_append_text(&text, "]");
-        json = json_read(buf_view(&text));
+        json = json_read(NULL, buf_view(&text));
         assert_non_null(json);
         json_release(&json);
         while (text.len <= JSON_SMALL_BYTES_MAX)
             buf_append_text(&text, " ");
-        json = json_read(buf_view(&text));
+        json = json_read(NULL, buf_view(&text));
         assert_int_equal(json != NULL, depth == JSON_DEPTH_MAX);
         json_release(&json);
     }
@@ -214,7 +261,7 @@ static void members_are_found(void **state)
             buf_printf(&text, "%s\"name%u\":%s", i > 0 ? "," : "", i,
                        i == 1 ? "null" : "\"value\"");
         buf_append_text(&text, "}");
-        json_t *json cleanup(json_release) = json_read(buf_view(&text));
+        json_t *json cleanup(json_release) = json_read(NULL, buf_view(&text));
         assert_non_null(json);
         for (uint32_t i = 0; i < 8; i++) {
             char name[16];
@@ -225,9 +272,23 @@ static void members_are_found(void **state)
         assert_null(json_member(json, "name00"));
     }
     assert_null(json_member(NULL, "name"));
-    json_t *array cleanup(json_release) = json_read(bytes_literal("[]"));
+    json_t *array cleanup(json_release) = json_read(NULL, bytes_literal("[]"));
     assert_null(json_member(array, "name"));
     buf_deinit(&text);
+}
+
+static int reader_new(void **state)
+{
+    (void)state;
+    common_reader = json_reader_new();
+    return 0;
+}
+
+static int reader_free(void **state)
+{
+    (void)state;
+    common_reader = json_reader_free(common_reader);
+    return 0;
 }
 
 int main(void)
@@ -235,8 +296,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_come_back),
         cmocka_unit_test(random_texts_are_read_as_by_the_parser),
+        cmocka_unit_test(forms_are_filled_anew),
         cmocka_unit_test(bounds_hold),
         cmocka_unit_test(members_are_found),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, reader_new, reader_free);
 }

@@ -26,7 +26,8 @@ enum grpc_status {
     GRPC_FAILED_PRECONDITION = 9,
     GRPC_UNIMPLEMENTED = 12,
     GRPC_INTERNAL = 13,
-    GRPC_UNAVAILABLE = 14
+    GRPC_UNAVAILABLE = 14,
+    GRPC_DATA_LOSS = 15
 };
 
 struct grpc_events {

@@ -16,7 +16,8 @@
 enum { DELAY_MS_MAX = 3600000 };
 _Static_assert(OP_KIND_COUNT < 64, "a set of operations is 64 bits");
 
-static const char *const kind_names[] = {"loss", "duplicate", "reorder", "clients", "error"};
+static const char *const kind_names[] = {"loss",    "duplicate", "corrupt",
+                                         "reorder", "clients",   "error"};
 static const char *const how_names[] = {"cut", "blackhole", "refuse", "reset"};
 
 void faults_init(struct faults *faults, uint64_t seed)
@@ -97,6 +98,11 @@ static bool read_share(const json_t *json, double *ret)
 static const char *read_message(const json_t *json, struct fault_rule *rule)
 {
     const char *peer = text_of(json, "peer");
+    const json_t *correlation = json_object_get(json, "correlation");
+    rule->correlation = json_number_value(correlation);
+    if (correlation &&
+        (!json_is_number(correlation) || !(rule->correlation >= 0 && rule->correlation < 1)))
+        return "correlation is to be from 0 to below 1";
     if (peer && (rule->peer = region_id_find(bytes_text(peer))) == REGION_ID_NONE)
         return "peer is to be the name of a Region";
     if (!read_share(json, &rule->share))
@@ -117,6 +123,7 @@ static const char *read_body(const json_t *json, struct fault_rule *rule)
     switch (rule->kind) {
     case FAULTS_LOSS:
     case FAULTS_DUPLICATE:
+    case FAULTS_CORRUPT:
     case FAULTS_REORDER:
         return read_message(json, rule);
     case FAULTS_CLIENTS:
@@ -137,8 +144,8 @@ static const char *read_body(const json_t *json, struct fault_rule *rule)
 /* NULL, or what is wrong. */
 static const char *read_rule(const json_t *json, struct fault_rule *rule)
 {
-    static const char *const members[] = {"id",         "kind",     "how",  "error",
-                                          "operations", "delay_ms", "peer", "share"};
+    static const char *const members[] = {"id",       "kind", "how",   "error",      "operations",
+                                          "delay_ms", "peer", "share", "correlation"};
     const char *id = text_of(json, "id");
     size_t known = 0;
     unsigned kind;
@@ -151,7 +158,7 @@ static const char *read_rule(const json_t *json, struct fault_rule *rule)
     if (!id || *id == 0 || strlen(id) > FAULTS_ID_MAX)
         return "id is to be a text of 1 to 64 bytes";
     if (!read_choice(json, "kind", kind_names, sizeof(kind_names) / sizeof(*kind_names), &kind))
-        return "kind is to be loss, duplicate, reorder, clients or error";
+        return "kind is to be loss, duplicate, corrupt, reorder, clients or error";
     *rule = (struct fault_rule){.kind = (enum faults_kind)kind};
     snprintf(rule->id, sizeof(rule->id), "%s", id);
     return read_body(json, rule);
@@ -175,6 +182,7 @@ static void replace(struct faults *faults, struct fault_rule *rules, uint32_t co
         const struct fault_rule *before = find(faults->rules, faults->count, &rules[i]);
         rules[i].since = before ? before->since : newest_connection;
         rules[i].hits = before ? before->hits : 0;
+        rules[i].closed = before ? before->closed : 0;
     }
     for (uint32_t i = 0; i < faults->count; i++) {
         if (!find(rules, count, &faults->rules[i]))
@@ -219,8 +227,11 @@ static void write_rules(const struct fault_rule *rules, uint32_t count, struct b
     for (uint32_t i = 0; i < count; i++) {
         buf_append_text(to, i == 0 ? "{\"id\":" : ",{\"id\":");
         json_write_string(to, bytes_text(rules[i].id));
-        buf_printf(to, ",\"kind\":\"%s\",\"hits\":%" PRIu64 "}", kind_names[rules[i].kind],
+        buf_printf(to, ",\"kind\":\"%s\",\"hits\":%" PRIu64, kind_names[rules[i].kind],
                    rules[i].hits);
+        if (rules[i].kind == FAULTS_CORRUPT)
+            buf_printf(to, ",\"closed\":%" PRIu64, rules[i].closed);
+        buf_append_u8(to, '}');
     }
 }
 
@@ -235,11 +246,20 @@ void faults_write(const struct faults *faults, struct buf *to)
 
 /* ---- Striking ---- */
 
+/* With a correlation, strikes come in runs: a chain of two states, in which the share of those that
+ * are struck stays what it is and each resembles the one before so much. (netem mixes the draws
+ * instead, and then no longer strikes as often as it was told to.) */
 static bool strikes(struct faults *faults, struct fault_rule *rule)
 {
-    bool hit = rule->share >= 1 || rng_unit(&faults->rng) < rule->share;
-    rule->hits += hit;
-    return hit;
+    double share = rule->share;
+    if (rule->begun && rule->struck)
+        share += rule->correlation * (1 - share);
+    else if (rule->begun)
+        share -= rule->correlation * share;
+    rule->struck = share >= 1 || rng_unit(&faults->rng) < share;
+    rule->begun = true;
+    rule->hits += rule->struck;
+    return rule->struck;
 }
 
 /* What a rule on clients does to one of them. */
@@ -300,10 +320,27 @@ struct faults_message faults_message(struct faults *faults, uint16_t peer)
             continue;
         message.lost |= rule->kind == FAULTS_LOSS;
         message.twice |= rule->kind == FAULTS_DUPLICATE;
+        message.corrupt |= rule->kind == FAULTS_CORRUPT;
+        if (rule->kind == FAULTS_CORRUPT)
+            message.luck = rng_next(&faults->rng);
         if (rule->kind == FAULTS_REORDER && rule->delay_ms > message.delay_ms)
             message.delay_ms = rule->delay_ms;
     }
     return message;
+}
+
+static void count_closed(struct fault_rule *rules, uint32_t count, uint16_t peer)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (rules[i].kind == FAULTS_CORRUPT && rules[i].hits > 0 &&
+            (rules[i].peer == REGION_ID_NONE || rules[i].peer == peer))
+            rules[i].closed++;
+}
+
+void faults_stream_closed(struct faults *faults, uint16_t peer)
+{
+    count_closed(faults->rules, faults->count, peer);
+    count_closed(faults->ended, faults->ended_count, peer);
 }
 
 /* ---- Words ---- */

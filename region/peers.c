@@ -10,6 +10,8 @@
 #include "conflict/region_id.h"
 #include "region/peers_internal.h"
 
+enum { SCRATCH_KEPT_MAX = 1 << 20 };
+
 struct peer *peers_find(struct peers *peers, uint16_t region)
 {
     for (uint32_t i = 0; i < peers->count; i++) {
@@ -57,7 +59,7 @@ static void push_stream(const struct stream *stream, enum region_input_kind kind
 static void stream_begin(struct stream *stream, struct grpc_call *call)
 {
     stream->call = call;
-    stream->known = stream->dropping = stream->begun = false;
+    stream->known = stream->dropping = stream->begun = stream->spoilt = stream->damaged = false;
     stream->generation = ++stream->peer->peers->generation;
     if (comes_and_goes(stream))
         push_stream(stream, REGION_PEER_UP, BYTES_NONE);
@@ -70,6 +72,8 @@ static void stream_end(struct stream *stream, const char *reason)
     stream->call = NULL;
     stream->known = false;
     peers_drop_held(stream);
+    if (stream->damaged && stream->peer->peers->faults)
+        faults_stream_closed(stream->peer->peers->faults, stream->peer->region);
     if (comes_and_goes(stream))
         push_stream(stream, REGION_PEER_DOWN, BYTES_NONE);
     log_line(stream->peer->peers->log, TRACE_INFO, "%s %s: stream closed: %s",
@@ -88,11 +92,30 @@ static void take_groups(const struct stream *stream, struct grpc_call *call, str
     push_stream(stream, REGION_PEER_FRAME, body);
 }
 
-static void on_stream_message(void *context, struct grpc_call *call, struct bytes message)
+/* Everything after it on the stream goes with it, and is sent again on the next. */
+static void refuse_damaged(struct stream *stream, struct grpc_call *call)
+{
+    static const char reason[] = "a message came damaged: its checksum does not fit";
+    stream->spoilt = true;
+    log_line(stream->peer->peers->log, TRACE_WARN, "%s %s: closing the stream: %s",
+             channels[stream->channel].name, region_id_name(stream->peer->region), reason);
+    if (channels[stream->channel].ours)
+        grpc_call_cancel(call, reason);
+    else
+        grpc_call_finish(call, GRPC_DATA_LOSS, reason);
+}
+
+static void on_stream_message(void *context, struct grpc_call *call, struct bytes wire)
 {
     struct stream *stream = context;
-    if (stream->call != call || stream->channel == CHANNEL_GROUPS_OUT)
-        grpc_call_consume(call, message.len);
+    struct bytes message = BYTES_NONE;
+    bool wanted = stream->call == call && stream->channel != CHANNEL_GROUPS_OUT && !stream->spoilt;
+    bool whole = wanted && peers_unseal(wire, &message);
+    grpc_call_consume(call, wire.len - message.len); /* the rest, when the core has it */
+    if (wanted && !whole)
+        refuse_damaged(stream, call);
+    else if (!wanted)
+        return;
     else if (stream->channel == CHANNEL_GROUPS_IN)
         take_groups(stream, call, message);
     else
@@ -195,13 +218,36 @@ void peers_send(struct peers *peers, uint16_t peer, enum region_channel channel,
         peers_send_now(stream, message);
 }
 
+static void send_sealed(struct stream *stream, struct bytes message, const uint64_t *damage)
+{
+    struct buf *wire = &stream->peer->peers->scratch;
+    bool groups = stream->channel == CHANNEL_GROUPS_OUT;
+    stream->begun = true;
+    buf_reset(wire);
+    if (groups)
+        peers_wrap_groups(message, wire);
+    else
+        buf_append_bytes(wire, message);
+    peers_seal(wire);
+    if (damage)
+        peers_damage(wire, *damage);
+    if (groups)
+        peers_send_groups(stream, buf_view(wire));
+    else
+        grpc_call_send(stream->call, buf_view(wire));
+    if (wire->cap > SCRATCH_KEPT_MAX)
+        buf_deinit(wire);
+}
+
 void peers_send_now(struct stream *stream, struct bytes message)
 {
-    stream->begun = true;
-    if (stream->channel == CHANNEL_GROUPS_OUT)
-        peers_send_groups(stream, message);
-    else
-        grpc_call_send(stream->call, message);
+    send_sealed(stream, message, NULL);
+}
+
+void peers_send_damaged(struct stream *stream, struct bytes message, uint64_t luck)
+{
+    stream->damaged = true;
+    send_sealed(stream, message, &luck);
 }
 
 void peers_set_faults(struct peers *peers, struct faults *faults)

@@ -44,9 +44,12 @@ static void encode_control(struct bytes body, struct buf *to)
     to->len += tidemark__replication__v1__control_message__pack(&message, buf_reserve(to, len));
 }
 
-/* To be freed; NULL for bytes that are no such message. */
-static Tidemark__Replication__V1__ControlMessage *decode_control(struct bytes from)
+/* To be freed; NULL for bytes that are no such message, or came damaged. */
+static Tidemark__Replication__V1__ControlMessage *decode_control(struct bytes wire)
 {
+    struct bytes from;
+    if (!peers_unseal(wire, &from))
+        return NULL;
     return tidemark__replication__v1__control_message__unpack(NULL, from.len, from.at);
 }
 
@@ -60,6 +63,7 @@ static void send_control(struct grpc_call *call, struct bytes body)
     struct buf message cleanup(buf_deinit);
     buf_init(&message);
     encode_control(body, &message);
+    peers_seal(&message);
     grpc_call_send(call, buf_view(&message));
 }
 
@@ -82,7 +86,7 @@ static void on_incoming_message(void *context, struct grpc_call *call, struct by
     if (!control || !incoming->peers->driver) {
         free_control(control);
         grpc_call_finish(call, control ? GRPC_UNAVAILABLE : GRPC_INVALID_ARGUMENT,
-                         control ? "shutting down" : "not a ControlMessage");
+                         control ? "shutting down" : "not a whole ControlMessage");
         return;
     }
     incoming->asked = true;

@@ -2,8 +2,9 @@
 /* Faults at the boundaries of messages, where a proxy cannot see them. Those of the strong groups
  * may be lost, doubled and overtaken, as consensus promises to bear. On a stream that carries a
  * log, a gap that nobody noticed would not be a fault of the network but a lie of TCP: there a lost
- * message takes the stream with it, and the next begins where the receiver says. The first message
- * of a stream, which says who speaks, is spared the rest. */
+ * message takes the stream with it, and the next begins where the receiver says; so does a damaged
+ * one, once the receiver has found it out. The first message of a stream, which says who speaks, is
+ * spared the rest. */
 
 #include "conflict/base/alloc.h"
 #include "region/peers_internal.h"
@@ -13,6 +14,8 @@ enum { HELD_BYTES_MAX = 16 << 20 };
 struct held {
     struct list link;
     uint64_t due_ns;
+    bool corrupt;
+    uint64_t luck;
     size_t len;
     uint8_t at[];
 };
@@ -23,11 +26,14 @@ static bool carries_log(const struct stream *stream)
 }
 
 /* Before the first that is due later: rules may differ in how long they hold. */
-static void hold(struct stream *stream, struct bytes message, uint64_t due_ns)
+static void hold(struct stream *stream, struct bytes message, const struct faults_message *fault)
 {
     struct held *held = xmalloc(sizeof(*held) + message.len);
+    uint64_t due_ns = stream->peer->peers->loop->mono_ns + fault->delay_ms * UINT64_C(1000000);
     list_init(&held->link);
     held->due_ns = due_ns;
+    held->corrupt = fault->corrupt;
+    held->luck = fault->luck;
     held->len = message.len;
     if (message.len > 0)
         memcpy(held->at, message.at, message.len);
@@ -45,6 +51,14 @@ static void release(struct stream *stream, struct held *held)
     free(held);
 }
 
+static void send_struck(struct stream *stream, struct bytes message, bool corrupt, uint64_t luck)
+{
+    if (corrupt)
+        peers_send_damaged(stream, message, luck);
+    else
+        peers_send_now(stream, message);
+}
+
 void peers_send_faulty(struct stream *stream, struct bytes message)
 {
     struct peers *peers = stream->peer->peers;
@@ -57,9 +71,9 @@ void peers_send_faulty(struct stream *stream, struct bytes message)
     bool first = !stream->begun && carries_log(stream);
     bool fits = stream->held_bytes + message.len <= HELD_BYTES_MAX;
     if (fault.delay_ms > 0 && !first && fits)
-        hold(stream, message, peers->loop->mono_ns + fault.delay_ms * UINT64_C(1000000));
+        hold(stream, message, &fault);
     else
-        peers_send_now(stream, message);
+        send_struck(stream, message, fault.corrupt, fault.luck);
     if (fault.twice && !first)
         peers_send_now(stream, message);
 }
@@ -68,7 +82,7 @@ void peers_send_held(struct stream *stream)
 {
     while (stream->call && peers_held_deadline(stream) <= stream->peer->peers->loop->mono_ns) {
         struct held *held = container_of(stream->held.next, struct held, link);
-        peers_send_now(stream, bytes_make(held->at, held->len));
+        send_struck(stream, bytes_make(held->at, held->len), held->corrupt, held->luck);
         release(stream, held);
     }
 }

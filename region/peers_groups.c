@@ -10,11 +10,10 @@
 /* A GroupsMessage is its one field: a tag, a length and the bytes. It is taken in place, since
  * every strong write is several of them, and it is nothing else: like all that peers say, what does
  * not fit ends the call. */
-enum { TAG_BODY = 1 << 3 | 2, SCRATCH_KEPT_MAX = 1 << 20 };
+enum { TAG_BODY = 1 << 3 | 2 };
 
-static void encode(struct bytes body, struct buf *to)
+void peers_wrap_groups(struct bytes body, struct buf *to)
 {
-    buf_reset(to);
     buf_append_u8(to, TAG_BODY);
     buf_append_varint(to, body.len);
     buf_append_bytes(to, body);
@@ -32,16 +31,14 @@ bool peers_take_groups(struct bytes message, struct bytes *ret)
     return true;
 }
 
-void peers_send_groups(struct stream *stream, struct bytes message)
+void peers_send_groups(struct stream *stream, struct bytes wire)
 {
     struct peer *peer = stream->peer;
     struct peers *peers = peer->peers;
-    struct buf *wire = &peers->scratch;
-    encode(message, wire);
-    bool fits = wire->len <= peers->config->server.message_bytes_max &&
-                grpc_call_queued(stream->call) + wire->len <= GROUPS_QUEUED_BYTES_MAX;
+    bool fits = wire.len <= peers->config->server.message_bytes_max &&
+                grpc_call_queued(stream->call) + wire.len <= GROUPS_QUEUED_BYTES_MAX;
     if (fits) {
-        grpc_call_send(stream->call, buf_view(wire));
+        grpc_call_send(stream->call, wire);
     } else {
         peer->groups_dropped++;
         if (!stream->dropping)
@@ -50,6 +47,4 @@ void peers_send_groups(struct stream *stream, struct bytes message)
                      region_id_name(peer->region));
     }
     stream->dropping = !fits;
-    if (wire->cap > SCRATCH_KEPT_MAX)
-        buf_deinit(wire);
 }

@@ -10,6 +10,7 @@
 
 #include "conflict/base/check.h"
 #include "net/grpc.h"
+#include "region/peers_internal.h"
 #include "tests/lib/node/members.h"
 
 /* ---- Beside DynamoDB ---- */
@@ -187,8 +188,14 @@ static void test_the_groups_are_an_ordinary_call(void **state)
     const char *groups = "/tidemark.replication.v1.Replicator/Groups";
     const char *headers[] = {"tidemark-region", "eu-west-1", NULL};
     assert_int_equal(knock(fixture, &stranger, groups, NULL, BYTES_NONE), GRPC_FAILED_PRECONDITION);
-    assert_int_equal(knock(fixture, &stranger, groups, "eu-west-1", bytes_literal("\xff\xff")),
+    struct buf sealed = {0};
+    buf_append_text(&sealed, "\xff\xff");
+    assert_int_equal(knock(fixture, &stranger, groups, "eu-west-1", buf_view(&sealed)),
+                     GRPC_DATA_LOSS); /* nobody can know what was meant */
+    peers_seal(&sealed);
+    assert_int_equal(knock(fixture, &stranger, groups, "eu-west-1", buf_view(&sealed)),
                      GRPC_INVALID_ARGUMENT);
+    buf_deinit(&sealed);
     struct grpc_events call_events = {on_stranger_message, NULL, on_stranger_closed, &stranger};
     stranger.closed = false;
     struct grpc_call *call = grpc_link_call(stranger.link, groups, headers, &call_events);

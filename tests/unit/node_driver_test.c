@@ -207,7 +207,7 @@ static int teardown(void **state)
 
 static void push(struct fixture *fixture, uint64_t token, const char *operation, const char *body)
 {
-    static const struct api_config config = {1, false};
+    static const struct api_config config = {.region = 1};
     struct arena *arena = &fixture->arenas[token];
     char target[64];
     snprintf(target, sizeof(target), "DynamoDB_20120810.%s", operation);

@@ -2,6 +2,7 @@
 /* Faults that a Region is told to bring about: what is read and refused, what strikes whom, what is
  * counted, and that a list which replaces another keeps the counts of those that stay. */
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,6 +63,10 @@ static void bad_lists_change_nothing(void **state)
         "{\"faults\":[{\"id\":\"a\",\"kind\":\"loss\",\"peer\":\"mars\"}]}",
         "{\"faults\":[{\"id\":\"a\",\"kind\":\"loss\",\"delay_ms\":5}]}",
         "{\"faults\":[{\"id\":\"a\",\"kind\":\"loss\",\"colour\":5}]}",
+        "{\"faults\":[{\"id\":\"a\",\"kind\":\"loss\",\"correlation\":1}]}",
+        "{\"faults\":[{\"id\":\"a\",\"kind\":\"loss\",\"correlation\":-0.1}]}",
+        "{\"faults\":[{\"id\":\"a\",\"kind\":\"loss\",\"correlation\":\"0\"}]}",
+        "{\"faults\":[{\"id\":\"a\",\"kind\":\"corrupt\",\"delay_ms\":5}]}",
         "{\"faults\":[{\"id\":\"a\",\"kind\":\"reorder\"}]}",
         "{\"faults\":[{\"id\":\"a\",\"kind\":\"reorder\",\"delay_ms\":0}]}",
         "{\"faults\":[{\"id\":\"a\",\"kind\":\"reorder\",\"delay_ms\":3600001}]}",
@@ -131,6 +136,67 @@ static void messages_are_struck(void **state)
     assert_int_equal(faults.rules[3].hits, 0);
 }
 
+static void damage_is_counted(void **state)
+{
+    (void)state;
+    static const char body[] = "{\"faults\":[{\"id\":\"c\",\"kind\":\"corrupt\",\"peer\":"
+                               "\"eu-west-1\",\"share\":0.5}]}";
+    uint16_t ireland = region_id_find(bytes_text("eu-west-1"));
+    uint16_t japan = region_id_find(bytes_text("ap-northeast-1"));
+    assert_true(set(body, 0));
+    faults_stream_closed(&faults, ireland); /* by nothing of ours: none was struck yet */
+    unsigned struck = 0;
+    uint64_t luck = 0;
+    for (int i = 0; i < 1000; i++) {
+        struct faults_message message = faults_message(&faults, ireland);
+        struck += message.corrupt;
+        assert_true(!message.corrupt || message.luck != luck);
+        luck = message.luck;
+        assert_false(faults_message(&faults, japan).corrupt);
+    }
+    assert_in_range(struck, 430, 570);
+    faults_stream_closed(&faults, japan);
+    faults_stream_closed(&faults, ireland);
+    assert_true(set(body, 0)); /* the counts of one that goes on are kept */
+    faults_stream_closed(&faults, ireland);
+    assert_int_equal(faults.rules[0].hits, struck);
+    assert_int_equal(faults.rules[0].closed, 2);
+    assert_true(set("{\"faults\":[]}", 0));
+    faults_stream_closed(&faults, ireland); /* a stream ends a little later than the fault */
+    char told[128];
+    snprintf(told, sizeof(told),
+             "{\"faults\":[],\"ended\":[{\"id\":\"c\",\"kind\":\"corrupt\",\"hits\":%u,"
+             "\"closed\":3}]}\n",
+             struck);
+    assert_told(told);
+}
+
+/* Of so many, so many after another that was struck: the share, and the likeness of neighbours. */
+static void strikes_come_in_runs(void **state)
+{
+    (void)state;
+    static const double correlations[] = {0, 0.25, 0.9};
+    enum { COUNT = 200000 };
+    for (size_t i = 0; i < sizeof(correlations) / sizeof(*correlations); i++) {
+        char body[128];
+        unsigned struck = 0, after = 0, before = 0;
+        snprintf(body, sizeof(body),
+                 "{\"faults\":[{\"id\":\"%zu\",\"kind\":\"loss\",\"share\":0.2,"
+                 "\"correlation\":%g}]}",
+                 i, correlations[i]);
+        assert_true(set(body, 0));
+        for (unsigned j = 0; j < COUNT; j++) {
+            bool lost = faults_message(&faults, 1).lost;
+            struck += lost;
+            after += before && lost;
+            before = lost;
+        }
+        double share = (double)struck / COUNT, again = (double)after / struck;
+        assert_true(fabs(share - 0.2) < 0.01);
+        assert_true(fabs(again - (0.2 + correlations[i] * 0.8)) < 0.02);
+    }
+}
+
 static enum faults_verdict ask(uint64_t connection)
 {
     enum api_error error;
@@ -193,6 +259,8 @@ int main(void)
         cmocka_unit_test_setup(bad_lists_change_nothing, fresh),
         cmocka_unit_test_setup(there_are_at_most_so_many, fresh),
         cmocka_unit_test_setup(messages_are_struck, fresh),
+        cmocka_unit_test_setup(damage_is_counted, fresh),
+        cmocka_unit_test_setup(strikes_come_in_runs, fresh),
         cmocka_unit_test_setup(clients_are_struck, fresh),
         cmocka_unit_test_setup(requests_are_struck, fresh),
     };

@@ -12,6 +12,7 @@
 
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
+#include "conflict/base/crc32c.h"
 #include "conflict/region_id.h"
 #include "net/server.h"
 #include "region/peers_internal.h"
@@ -45,6 +46,48 @@ static void test_a_message_is_its_body(void **state)
     };
     for (size_t i = 0; i < array_len(bad); i++)
         assert_false(peers_take_groups(bad[i], &body));
+}
+
+/* Any bit that turns on its way is found out, that of the checksum as well. */
+static void test_a_seal_shows_damage(void **state)
+{
+    (void)state;
+    struct bytes body;
+    for (size_t len = 0; len < 40; len++) {
+        struct buf wire = {0};
+        for (size_t i = 0; i < len; i++)
+            buf_append_u8(&wire, (uint8_t)(i * 37));
+        peers_seal(&wire);
+        assert_int_equal(wire.len, len + PEERS_SEAL_LEN);
+        assert_true(peers_unseal(buf_view(&wire), &body));
+        assert_int_equal(body.len, len);
+        assert_ptr_equal(body.at, wire.at);
+        for (uint64_t bit = 0; bit < wire.len * 8; bit++) {
+            peers_damage(&wire, bit + wire.len * 8 * 3);
+            assert_false(peers_unseal(buf_view(&wire), &body));
+            peers_damage(&wire, bit);
+        }
+        for (size_t cut = 0; cut < wire.len; cut++)
+            assert_false(peers_unseal(bytes_make(wire.at, cut), &body));
+        buf_deinit(&wire);
+    }
+}
+
+/* To another gRPC client it is a field like any other. */
+static void test_a_seal_is_a_field(void **state)
+{
+    (void)state;
+    struct buf wire = {0};
+    peers_wrap_groups(bytes_literal("abc"), &wire);
+    uint32_t crc = crc32c(0, buf_view(&wire));
+    peers_seal(&wire);
+    Tidemark__Replication__V1__GroupsMessage *parsed =
+        tidemark__replication__v1__groups_message__unpack(NULL, wire.len, wire.at);
+    assert_non_null(parsed);
+    assert_int_equal(parsed->crc32c, crc);
+    assert_int_equal(parsed->body.len, 3);
+    tidemark__replication__v1__groups_message__free_unpacked(parsed, NULL);
+    buf_deinit(&wire);
 }
 
 /* ---- A peer that reads nothing ---- */
@@ -112,6 +155,16 @@ static void on_down(void *context, const char *reason)
     (void)context, (void)reason;
 }
 
+/* As peers_send_now does it. */
+static void send_groups(struct fixture *fixture, const uint8_t *message, size_t len)
+{
+    struct buf wire = {0};
+    peers_wrap_groups(bytes_make(message, len), &wire);
+    peers_seal(&wire);
+    peers_send_groups(fixture->out, buf_view(&wire));
+    buf_deinit(&wire);
+}
+
 static void setup_peer(struct fixture *fixture)
 {
     fixture->peers.config = &fixture->config;
@@ -174,7 +227,7 @@ static void test_what_is_not_taken_is_dropped(void **state)
     enum { SENT = 64 };
     for (unsigned i = 0; i < SENT; i++) {
         memset(message, (int)i + 1, 1 << 20);
-        peers_send_groups(fixture->out, bytes_make(message, 1 << 20));
+        send_groups(fixture, message, 1 << 20);
         assert_true(grpc_call_queued(fixture->out->call) <= GROUPS_QUEUED_BYTES_MAX + 100);
         for (int round = 0; round < 20; round++)
             uv_run(&fixture->loop.uv, UV_RUN_NOWAIT);
@@ -190,7 +243,7 @@ static void test_what_is_not_taken_is_dropped(void **state)
     fixture->messages = 0;
     for (uint8_t i = 1; i <= 100; i++) {
         memset(message, i, 100);
-        peers_send_groups(fixture->out, bytes_make(message, 100));
+        send_groups(fixture, message, 100);
     }
     while (fixture->messages < 100)
         uv_run(&fixture->loop.uv, UV_RUN_ONCE);
@@ -205,10 +258,10 @@ static void test_what_is_too_large_is_dropped(void **state)
     uint64_t max = fixture->config.server.message_bytes_max;
     uint8_t *message = xcalloc(1, max);
     fixture->consume = true;
-    peers_send_groups(fixture->out, bytes_make(message, max));
+    send_groups(fixture, message, max);
     assert_int_equal(fixture->peers.at[0].groups_dropped, 1);
     memset(message, 7, max);
-    peers_send_groups(fixture->out, bytes_make(message, max - 16));
+    send_groups(fixture, message, max - 16);
     while (fixture->messages == 0)
         uv_run(&fixture->loop.uv, UV_RUN_ONCE);
     assert_int_equal(fixture->last, 7);
@@ -220,6 +273,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_message_is_its_body),
+        cmocka_unit_test(test_a_seal_shows_damage),
+        cmocka_unit_test(test_a_seal_is_a_field),
         cmocka_unit_test_setup_teardown(test_what_is_not_taken_is_dropped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_what_is_too_large_is_dropped, setup, teardown),
     };

@@ -2,19 +2,19 @@
 /* The command `tidemark`: takes its words and options apart, and hands over. Options may stand
  * anywhere. */
 
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chaos/live/command.h"
 #include "chaos/live/config.h"
+#include "chaos/live/option.h"
+#include "chaos/live/tell.h"
 #include "chaos/live/up.h"
 #include "chaos/run/command.h"
 #include "chaos/simulate/command.h"
+#include "conflict/base/check.h"
 #include "conflict/base/plant.h"
-
-enum { WORDS_MAX = 8 };
 
 enum option_key {
     KEY_CONTROL = 'c',
@@ -35,8 +35,6 @@ enum option_key {
 
 /* `up` reads its file first, whatever the order of the options. */
 struct arguments {
-    const char *words[WORDS_MAX];
-    int word_count;
     bool json, discard;
     const char *control, *regions, *port, *data, *witness, *durability, *clock, *listen, *config,
         *seed, *log_level, *mrsc_conflict;
@@ -46,7 +44,7 @@ static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "For every command:", 1},
     {"control", KEY_CONTROL, "URL", 0,
      "The cluster's control API, HOST:PORT or http://HOST:PORT (default: $TIDEMARK_CONTROL, else "
-     "127.0.0.1:8474); for up: where it listens, port 0 for any",
+     "127.0.0.1:8474); for up: where it and the console in a browser listen, port 0 for any",
      1},
     {"json", KEY_JSON, NULL, 0, "Print JSON", 1},
     {NULL, 0, NULL, 0, "For up and region restart:", 3},
@@ -80,13 +78,12 @@ static const struct argp_option options[] = {
 
 const char *argp_program_version = "tidemark " TIDEMARK_VERSION;
 
-static const char words_doc[] = "COMMAND";
-static const char before_doc[] =
+static const char doc[] =
     "DynamoDB global tables on your own machine: regions as processes, and the links between them "
     "to "
     "cut.\v"
     "Commands:\n"
-    "  up                        start a cluster, in the foreground\n"
+    "  up                        start a cluster, in the foreground; Ctrl-C ends it\n"
     "  status                    regions, links, lag, conflicts\n"
     "  conflicts                 every write that lost to another region's\n"
     "  link cut|heal A B         stop, or let flow, what A sends to B\n"
@@ -94,72 +91,41 @@ static const char before_doc[] =
     "  region kill|restart R     end the process of R; start it again\n"
     "  region pause|resume R     freeze it; let it run on\n"
     "  region isolate|rejoin R   cut all its links, not its clients; heal them\n"
-    "  chaos ...                 break a cluster by a scenario and judge what became of the data;\n"
-    "                            `tidemark chaos --help`\n"
-    "  sim ...                   run the same cores on simulated networks, disks and clocks, by "
-    "seeds;\n"
-    "                            `tidemark sim --help`\n"
+    "  chaos ...                 break a cluster by a scenario, judge what became of\n"
+    "                            the data; `tidemark chaos --help`\n"
+    "  sim ...                   the same cores on simulated networks, disks, clocks,\n"
+    "                            by seeds; `tidemark sim --help`\n"
     "  version, help\n"
     "\n"
     "Exit code: 0 done, 1 failed, 2 not understood.";
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *arguments = state->input;
-    switch (key) {
-    case KEY_CONTROL:
-        arguments->control = value;
-        return 0;
-    case KEY_JSON:
-        arguments->json = true;
-        return 0;
-    case KEY_REGIONS:
-        arguments->regions = value;
-        return 0;
-    case KEY_PORT:
-        arguments->port = value;
-        return 0;
-    case KEY_DATA:
-        arguments->data = value;
-        return 0;
-    case KEY_WITNESS:
-        arguments->witness = value;
-        return 0;
-    case KEY_DURABILITY:
-        arguments->durability = value;
-        return 0;
-    case KEY_CLOCK:
-        arguments->clock = value;
-        return 0;
-    case KEY_LISTEN:
-        arguments->listen = value;
-        return 0;
-    case KEY_CONFIG:
-        arguments->config = value;
-        return 0;
-    case KEY_LOG_LEVEL:
-        arguments->log_level = value;
-        return 0;
-    case KEY_DISCARD:
-        arguments->discard = true;
-        return 0;
-    case KEY_MRSC_CONFLICT:
-        arguments->mrsc_conflict = value;
-        return 0;
-    case KEY_SEED:
-        arguments->seed = value;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (arguments->word_count == WORDS_MAX)
-            argp_error(state, "too many words, from '%s' on", value);
-        arguments->words[arguments->word_count++] = value;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+#define TEXT(key, member)                                                                          \
+    {                                                                                              \
+        key, OPTION_TEXT, offsetof(struct arguments, member), 0, 0, NULL                           \
     }
-}
+#define TRUTH(key, member)                                                                         \
+    {                                                                                              \
+        key, OPTION_TRUTH, offsetof(struct arguments, member), 0, 0, NULL                          \
+    }
+static const struct option_slot slots[] = {
+    TEXT(KEY_CONTROL, control),
+    TRUTH(KEY_JSON, json),
+    TEXT(KEY_REGIONS, regions),
+    TEXT(KEY_PORT, port),
+    TEXT(KEY_DATA, data),
+    TEXT(KEY_WITNESS, witness),
+    TEXT(KEY_DURABILITY, durability),
+    TEXT(KEY_CLOCK, clock),
+    TEXT(KEY_LISTEN, listen),
+    TEXT(KEY_CONFIG, config),
+    TEXT(KEY_SEED, seed),
+    TEXT(KEY_LOG_LEVEL, log_level),
+    TEXT(KEY_MRSC_CONFLICT, mrsc_conflict),
+    TRUTH(KEY_DISCARD, discard),
+};
 
-static const struct argp argp = {options, parse_option, words_doc, before_doc, NULL, NULL, NULL};
+static const struct option_command tidemark = {"tidemark",       options,   slots,
+                                               array_len(slots), "COMMAND", doc};
 
 /* http://HOST:PORT is a form for clients; a server listens on HOST:PORT. */
 static const char *without_scheme(const char *control)
@@ -196,7 +162,7 @@ static bool configure(struct config *config, const struct arguments *arguments, 
     return config_check(config, error);
 }
 
-static int run_up(const struct arguments *arguments)
+static int run_up(const struct arguments *arguments, const struct option_words *words)
 {
     struct config config;
     struct buf error;
@@ -204,11 +170,11 @@ static int run_up(const struct arguments *arguments)
     config_init(&config);
     buf_init(&error);
     config.discard_damaged_store = arguments->discard;
-    if (arguments->word_count > 1)
+    if (words->count > 1)
         fprintf(stderr, "tidemark: up takes options only; came '%s'. `tidemark help` lists them.\n",
-                arguments->words[1]);
+                words->at[1]);
     else if (!configure(&config, arguments, &error))
-        fprintf(stderr, "tidemark: %.*s\n", (int)error.len, (const char *)error.at);
+        tell_lines(buf_view(&error));
     else
         exit_code = up_run(&config, arguments->json);
     buf_deinit(&error);
@@ -219,6 +185,8 @@ static int run_up(const struct arguments *arguments)
 int main(int argc, char **argv)
 {
     struct arguments arguments = {0};
+    struct option_words words;
+    tell_begin();
 #ifdef TIDEMARK_PLANTED /* sim has the option itself */
     if (argc > 1 && strcmp(argv[1], "sim") != 0 && !plant_take(&argc, argv)) {
         fputs("tidemark: --plant: there is no such bug\n", stderr);
@@ -229,20 +197,19 @@ int main(int argc, char **argv)
         return chaos_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "sim") == 0)
         return simulate_command(argc - 1, argv + 1);
-    argp_err_exit_status = EXIT_USAGE;
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-    const char *command = arguments.word_count == 0 ? "" : arguments.words[0];
+    option_parse(&tidemark, argc, argv, &arguments, &words);
+    const char *command = words.count == 0 ? "" : words.at[0];
     if (strcmp(command, "version") == 0) {
         printf(arguments.json ? "{\"version\": \"%s\"}\n" : "tidemark %s\n", TIDEMARK_VERSION);
         return EXIT_DONE;
     }
     if (strcmp(command, "help") == 0 || *command == 0) {
         bool asked = *command != 0;
-        argp_help(&argp, asked ? stdout : stderr, ARGP_HELP_STD_HELP, "tidemark");
+        option_help(&tidemark, asked ? stdout : stderr);
         return asked ? EXIT_DONE : EXIT_USAGE;
     }
     if (strcmp(command, "up") == 0)
-        return run_up(&arguments);
+        return run_up(&arguments, &words);
     const struct command_options asked = {arguments.control, arguments.json, arguments.discard};
-    return command_run(&asked, arguments.words, arguments.word_count);
+    return command_run(&asked, words.at, words.count);
 }

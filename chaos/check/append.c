@@ -265,8 +265,9 @@ void check_append(const struct history *history, const struct append_options *op
     verdict_figure(ret, "forked", judge.forked);
     verdict_figure(ret, "duplicated", judge.duplicated);
     verdict_figure(ret, "phantoms", judge.phantoms);
-    verdict_conclude(ret, history, "%" PRIu64 " appends to %" PRIu64 " lists, %" PRIu64 " lost",
-                     judge.appended, judge.judged, judge.lost);
+    verdict_conclude(ret, history, "%" PRIu64 " append%s to %" PRIu64 " list%s, %" PRIu64 " lost",
+                     judge.appended, plural(judge.appended), judge.judged, plural(judge.judged),
+                     judge.lost);
     free(judge.seen);
     free(judge.stamp);
     writers_deinit(&judge.writers);

@@ -230,50 +230,35 @@ static void judge_strong(struct judge *judge, const struct lineage_item *item)
 
 /* ---- Lost updates ---- */
 
-/* Until when something was written over absence; 0: never. */
-static uint64_t last_begun_ns(const struct lineage *lineage, const struct lineage_item *item)
+static void add_fork(struct chain_forks *forks, const struct chain_fork *fork)
 {
-    uint64_t last = 0;
-    for (uint32_t i = item->range->from; i < item->range->to; i++) {
-        uint32_t at = lineage->items.order[i];
-        const struct history_op *op = &lineage->history->ops[at];
-        if (lineage->nodes[at].role == LINEAGE_WRITE && op->kind != HISTORY_DELETE &&
-            op->saw == HISTORY_SAW_ABSENT && history_end(op) > last)
-            last = history_end(op);
-    }
-    return last;
-}
-
-/* Absence does not name who made it: a deletion is no lost update if anything was written over an
- * absence that may be of its making (until begun_ns). */
-static void add_fork(struct chain_forks *forks, const struct lineage *lineage, uint64_t begun_ns,
-                     uint32_t branch, uint32_t rival, uint32_t base, bool late)
-{
-    uint32_t loser = branch;
-    while (lineage->nodes[loser].heir != LINEAGE_UNKNOWN)
-        loser = lineage->nodes[loser].heir;
-    const struct history_op *op = &lineage->history->ops[loser];
-    if (op->kind == HISTORY_DELETE && op->invoke_ns < begun_ns)
-        return;
     if (forks->count == forks->cap) {
         forks->cap = forks->cap ? forks->cap * 2 : 16;
         forks->at = xrealloc(forks->at, forks->cap * sizeof(*forks->at));
     }
-    forks->at[forks->count++] =
-        (struct chain_fork){.loser = loser,
-                            .rival = rival,
-                            .base = base == LINEAGE_ABSENT ? CHAIN_ABSENT : base,
-                            .late = late};
+    forks->at[forks->count++] = *fork;
+    forks->at[forks->count - 1].base = fork->base == LINEAGE_ABSENT ? CHAIN_ABSENT : fork->base;
 }
 
-static void find_forks(const struct lineage *lineage, const struct lineage_item *item,
-                       struct chain_forks *forks)
+/* A tree that the last value neither is in nor stands on for certain may go on from any of its
+ * ends, so which of them is lost is a guess. */
+static bool is_guess(const struct lineage *lineage, const struct lineage_item *item, uint32_t op)
+{
+    return item->links > 0 && (item->final >= LINEAGE_ABSENT || item->gone ||
+                               lineage->nodes[item->final].tree != lineage->nodes[op].tree);
+}
+
+/* Of the writes over one value, all but the one that prevails. */
+static void find_branches(const struct lineage *lineage, const struct lineage_item *item,
+                          struct chain_forks *forks)
 {
     const struct lineage_node *nodes = lineage->nodes;
-    uint64_t begun_ns = last_begun_ns(lineage, item);
     for (uint32_t op = item->root_child; op != LINEAGE_UNKNOWN; op = nodes[op].sibling)
         if (op != item->root_heir)
-            add_fork(forks, lineage, begun_ns, op, item->root_heir, LINEAGE_ABSENT, false);
+            add_fork(forks, &(struct chain_fork){.loser = lineage_end(lineage, op),
+                                                 .rival = item->root_heir,
+                                                 .base = LINEAGE_ABSENT,
+                                                 .open = is_guess(lineage, item, op)});
     for (uint32_t i = item->range->from; i < item->range->to; i++) {
         uint32_t parent = lineage->items.order[i];
         if (nodes[parent].role != LINEAGE_WRITE)
@@ -281,9 +266,81 @@ static void find_forks(const struct lineage *lineage, const struct lineage_item 
         bool late = nodes[parent].heir == LINEAGE_UNKNOWN;
         for (uint32_t op = nodes[parent].child; op != LINEAGE_UNKNOWN; op = nodes[op].sibling)
             if (op != nodes[parent].heir)
-                add_fork(forks, lineage, begun_ns, op, late ? parent : nodes[parent].heir, parent,
-                         late);
+                add_fork(forks, &(struct chain_fork){.loser = lineage_end(lineage, op),
+                                                     .rival = late ? parent : nodes[parent].heir,
+                                                     .base = parent,
+                                                     .late = late,
+                                                     .open = is_guess(lineage, item, op)});
     }
+}
+
+/* What took the place of trees that are lost as a whole: the beginning of the last value's. */
+static uint32_t find_rival(const struct lineage *lineage, const struct lineage_item *item)
+{
+    if (item->final < LINEAGE_ABSENT)
+        return lineage_top(lineage, item, item->final);
+    for (uint32_t i = item->range->to; i-- > item->range->from;) { /* some deletion: the last */
+        const struct history_op *op = &lineage->history->ops[lineage->items.order[i]];
+        if (op->kind == HISTORY_DELETE && op->outcome != HISTORY_FAILED)
+            return lineage->items.order[i];
+    }
+    return LINEAGE_UNKNOWN;
+}
+
+/* How many of the item's open ends are lost for certain; the others are *unjudged. A link leads on
+ * from one at most, and nobody knows from where. If nobody has looked, one may be the last value.
+ */
+static uint32_t count_open(const struct lineage *lineage, const struct lineage_item *item,
+                           uint64_t *unjudged)
+{
+    uint32_t values = 0, deletions = 0;
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        uint32_t op = lineage->items.order[i];
+        const struct history_op *at = &lineage->history->ops[op];
+        bool erased = at->kind == HISTORY_DELETE;
+        *unjudged += !erased && history_kind_writes((enum history_kind)at->kind) &&
+                     at->outcome == HISTORY_OK && lineage->nodes[op].role == LINEAGE_OUT;
+        values += lineage->nodes[op].open && !erased;
+        deletions += lineage->nodes[op].open && erased;
+    }
+    if (item->final >= LINEAGE_ABSENT && !item->gone) {
+        *unjudged += values > 0 ? values - 1 : 0;
+        return 0;
+    }
+    uint32_t spared = values < item->links ? values : item->links;
+    *unjudged += spared + (deletions < item->links ? deletions : item->links);
+    return values - spared;
+}
+
+/* Trees that end in a value that nobody was told to have replaced, and is not the last. */
+static void find_ends(const struct lineage *lineage, const struct lineage_item *item,
+                      struct chain_forks *forks, uint64_t *unjudged)
+{
+    const struct lineage_node *nodes = lineage->nodes;
+    uint32_t rival = find_rival(lineage, item), lost = count_open(lineage, item, unjudged);
+    for (uint32_t i = item->range->to; i-- > item->range->from;) { /* the last were led on least */
+        uint32_t top = lineage->items.order[i];
+        if (nodes[top].role != LINEAGE_WRITE ||
+            (nodes[top].parent != LINEAGE_UNKNOWN && top != item->root_heir))
+            continue;
+        uint32_t end = lineage_end(lineage, top);
+        if (nodes[end].open ? lost == 0 || lineage->history->ops[end].kind == HISTORY_DELETE
+                            : nodes[end].prevails)
+            continue;
+        lost -= nodes[end].open;
+        add_fork(forks, &(struct chain_fork){.loser = end,
+                                             .rival = rival,
+                                             .base = LINEAGE_ABSENT,
+                                             .open = nodes[end].open});
+    }
+}
+
+static void find_forks(const struct lineage *lineage, const struct lineage_item *item,
+                       struct chain_forks *forks, uint64_t *unjudged)
+{
+    find_branches(lineage, item, forks);
+    if (item->final != LINEAGE_ABSENT)
+        find_ends(lineage, item, forks, unjudged);
 }
 
 void chain_forks_deinit(struct chain_forks *forks)
@@ -294,7 +351,8 @@ void chain_forks_deinit(struct chain_forks *forks)
 
 /* ---- All ---- */
 
-static void judge_all(struct judge *judge, struct chain_forks *forks, uint64_t *operations)
+static void judge_all(struct judge *judge, struct chain_forks *forks, uint64_t *operations,
+                      uint64_t *unjudged)
 {
     const struct lineage *lineage = judge->lineage;
     uint64_t items = 0;
@@ -310,7 +368,7 @@ static void judge_all(struct judge *judge, struct chain_forks *forks, uint64_t *
                     add_op(judge, item->fault_ops[j]);
             continue;
         }
-        find_forks(lineage, item, forks);
+        find_forks(lineage, item, forks, unjudged);
         if (!judge->options->eventual)
             judge_strong(judge, item);
     }
@@ -329,20 +387,29 @@ void check_chain(const struct history *history, const struct chain_options *opti
     judge.chains = xcalloc((size_t)history->count + 1, sizeof(*judge.chains));
     judge.latest = xcalloc((size_t)history->count + 1, sizeof(*judge.latest));
     struct chain_forks forks = {0};
-    uint64_t operations = 0, late = 0;
-    judge_all(&judge, &forks, &operations);
+    uint64_t operations = 0, late = 0, unjudged = 0;
+    judge_all(&judge, &forks, &operations, &unjudged);
     for (uint32_t i = 0; i < forks.count; i++)
         late += forks.at[i].late;
     verdict_figure(ret, "operations", operations);
     verdict_figure(ret, "segments", judge.segments);
     verdict_figure(ret, "forks", forks.count - late);
     verdict_figure(ret, "late", late);
+    verdict_figure(ret, "unjudged", options->eventual ? unjudged : 0);
     verdict_figure(ret, "wrong_items", judge.wrong_items);
-    if (options->eventual)
-        verdict_conclude(ret, history, "%" PRIu64 " operations; %" PRIu64 " lost updates",
-                         operations, forks.count - late);
+    if (!options->eventual)
+        verdict_conclude(ret, history, "%" PRIu64 " operation%s, linearizable", operations,
+                         plural(operations));
+    else if (unjudged == 0)
+        verdict_conclude(ret, history, "%" PRIu64 " operation%s; %" PRIu64 " lost update%s",
+                         operations, plural(operations), forks.count - late,
+                         plural(forks.count - late));
     else
-        verdict_conclude(ret, history, "%" PRIu64 " operations, linearizable", operations);
+        verdict_conclude(ret, history,
+                         "%" PRIu64 " operation%s; %" PRIu64 " lost update%s, and %" PRIu64
+                         " of which nobody can tell",
+                         operations, plural(operations), forks.count - late,
+                         plural(forks.count - late), unjudged);
     free(judge.end_op);
     free(judge.start_op);
     free(judge.chains);

@@ -8,7 +8,15 @@
  *
  * Judges the items that see nothing but PUT, PUT_IF, READ and DELETE; others are not its business.
  * Deletes leave absences that do not name their writer: an item that has them is judged as far as
- * possible, and is UNKNOWN in strong mode if nothing was found wrong. */
+ * possible, and is UNKNOWN in strong mode if nothing was found wrong.
+ *
+ * Lost updates are exact all the same, as long as every write is answered. Whoever wrote over an
+ * absence had seen that nothing was there, whichever deletion had done it, so one absence is as
+ * good as another; and a deletion is lost only where another write over the same value (or over one
+ * that led to it) prevailed; it ends a run of writes, and what came after counts by itself. A value
+ * is lost if nobody was told to have replaced or deleted it, and it is not the last. Only a write
+ * that was never answered and may have replaced it leaves that open: such a value is not counted
+ * but told as `unjudged`. */
 
 #include <stdbool.h>
 
@@ -29,6 +37,7 @@ struct chain_options {
 struct chain_fork {
     uint32_t loser, rival, base; /* operations; base: CHAIN_ABSENT if there was no item */
     bool late; /* rival is what loser builds upon, and was the last value all the same */
+    bool open; /* so many are lost, but nobody can tell whether this is one of them */
 };
 #define CHAIN_ABSENT UINT32_MAX
 
@@ -38,8 +47,8 @@ struct chain_forks { /* by item */
 };
 void chain_forks_deinit(struct chain_forks *forks);
 
-/* Figures: items, operations, segments, forks (lost updates, but for the late ones), late,
- * wrong_items. ret_forks may be NULL. */
+/* Figures: items, operations, segments, forks (lost updates, but for the late ones), late, unjudged
+ * (eventual: values that are lost or not, beside those), wrong_items. ret_forks may be NULL. */
 void check_chain(const struct history *history, const struct chain_options *options,
                  struct chain_forks *ret_forks, struct verdict *ret);
 

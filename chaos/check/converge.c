@@ -74,6 +74,31 @@ static void judge_value(struct judge *judge, const struct converge_item *item, u
         verdict_add_op(judge->verdict, writer);
 }
 
+/* Who wrote what is held of the item, and who deleted it last: what came back, and why it should
+ * not have. The history is read anew, for the few findings that are kept. */
+static void show(struct judge *judge, const struct entry *entries, uint32_t count)
+{
+    const struct history *history = judge->history;
+    const struct converge_item *item = entries[0].item;
+    uint32_t deleted = ITEMS_NONE;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t value = item->element ? item->element : entries[i].item->value;
+        uint32_t writer =
+            value ? writers_find(&judge->writers, item->table, value) : (uint32_t)ITEMS_NONE;
+        if (writer != ITEMS_NONE)
+            verdict_add_op(judge->verdict, writer);
+    }
+    for (uint32_t i = 0; i < history->count && !item->element; i++) {
+        const struct history_op *op = &history->ops[i];
+        if (op->kind == HISTORY_DELETE && op->table == item->table && op->key == item->key &&
+            op->outcome != HISTORY_FAILED &&
+            (deleted == ITEMS_NONE || op->invoke_ns > history->ops[deleted].invoke_ns))
+            deleted = i;
+    }
+    if (deleted != ITEMS_NONE)
+        verdict_add_op(judge->verdict, deleted);
+}
+
 /* The entries of one item: who holds it in the scans, who in the re-scans, and whether alike. */
 static void judge_item(struct judge *judge, const struct entry *entries, uint32_t count)
 {
@@ -84,7 +109,8 @@ static void judge_item(struct judge *judge, const struct entry *entries, uint32_
         const struct entry *at = &entries[i];
         uint64_t bit = 1ull << (at->region % HISTORY_REGIONS_MAX);
         if (holders[at->again] & bit) {
-            wrong(judge, item, "one scan shows it twice");
+            if (wrong(judge, item, "one scan shows it twice"))
+                show(judge, entries, count);
             differs = true;
         }
         if (!holders[at->again])
@@ -98,20 +124,21 @@ static void judge_item(struct judge *judge, const struct entry *entries, uint32_
     judge->items++;
     differs = differs || (holders[0] && holders[0] != judge->scanned) || !alike[0];
     judge->different += differs;
-    if (differs)
-        wrong(judge, item, "the regions differ");
+    if (differs && wrong(judge, item, "the regions differ"))
+        show(judge, entries, count);
     uint64_t back = holders[1] & judge->scanned & ~holders[0];
     uint64_t gone = holders[0] & judge->rescanned & ~holders[1];
     judge->zombies += back != 0;
     judge->vanished += gone != 0;
-    if (back)
-        wrong(judge, item, "it came back after its tombstone had gone");
-    else if (gone)
-        wrong(judge, item, "it vanished when tombstones went");
-    else if (holders[1] && (!alike[1] || (holders[0] && digest[0] != digest[1]))) {
-        judge->changed++;
-        wrong(judge, item, "it changed when tombstones went");
-    }
+    bool changed =
+        !back && !gone && holders[1] && (!alike[1] || (holders[0] && digest[0] != digest[1]));
+    judge->changed += changed;
+    const char *text = back      ? "it came back after its tombstone had gone"
+                       : gone    ? "it vanished when tombstones went"
+                       : changed ? "it changed when tombstones went"
+                                 : NULL;
+    if (text != NULL && wrong(judge, item, text))
+        show(judge, entries, count);
 }
 
 static uint32_t fill(struct entry *entries, const struct converge_scan *scans, uint32_t scan_count,
@@ -163,8 +190,8 @@ void check_converge(const struct history *history, const struct converge_options
     verdict_figure(ret, "vanished", judge.vanished);
     verdict_figure(ret, "changed", judge.changed);
     verdict_figure(ret, "phantoms", judge.phantoms);
-    verdict_conclude(ret, history, "%" PRIu64 " items, alike in %" PRIu32 " regions", judge.items,
-                     options->scan_count);
+    verdict_conclude(ret, history, "%" PRIu64 " item%s, alike in %" PRIu32 " region%s", judge.items,
+                     plural(judge.items), options->scan_count, plural(options->scan_count));
     free(entries);
     writers_deinit(&judge.writers);
 }

@@ -250,9 +250,9 @@ void check_counter(const struct history *history, const struct counter_options *
     verdict_figure(ret, "final_min", judge.final_min);
     verdict_figure(ret, "final_max", judge.final_max);
     verdict_figure(ret, "lost", judge.lost);
-    verdict_conclude(ret, history,
-                     "%" PRIu64 " additions to %" PRIu64 " counters, %" PRIu64 " lost", judge.acked,
-                     judge.items, judge.lost);
+    verdict_conclude(
+        ret, history, "%" PRIu64 " addition%s to %" PRIu64 " counter%s, %" PRIu64 " lost",
+        judge.acked, plural(judge.acked), judge.items, plural(judge.items), judge.lost);
     free(judge.told);
     free(judge.infos);
     free(judge.ends);

@@ -13,6 +13,9 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
+/* Deletions that are tried for rows, in all: rows beyond that are not judged. */
+#define DELETION_LOOKS_MAX UINT64_C(20000000)
+
 enum { THROUGH_UNKNOWN, THROUGH_DEAD, THROUGH_LIVING };
 
 struct judge {
@@ -22,7 +25,8 @@ struct judge {
     bool *named;          /* by operation: some row has it as its loser */
     bool *deletion_named; /* by item: some row has a loser without a value */
     uint8_t *through;     /* by operation: see came_through_dead */
-    uint64_t pairs, missing, excused, false_rows, unjudged;
+    uint64_t pairs, missing, excused, false_rows, unjudged, open;
+    uint64_t deletion_looks;
 };
 
 static bool is_dead(const struct judge *judge, uint32_t op)
@@ -78,6 +82,50 @@ static bool placed(const struct judge *judge, uint32_t op)
            judge->lineage.nodes[op].enter != 0;
 }
 
+enum row_truth { ROW_WINNER_STANDS, ROW_LOSER_STANDS, ROW_OPEN, ROW_TRUE };
+
+/* Of a row whose winner and loser are these writes. */
+static enum row_truth truth_of(const struct judge *judge, const struct ledgers_row *row,
+                               uint32_t winner, uint32_t loser)
+{
+    if (!placed(judge, winner) || !placed(judge, loser))
+        return ROW_OPEN;
+    enum lineage_answer over = lineage_stands_on(&judge->lineage, winner, loser);
+    enum lineage_answer under =
+        row->late ? LINEAGE_NO : lineage_stands_on(&judge->lineage, loser, winner);
+    if (over == LINEAGE_YES)
+        return ROW_WINNER_STANDS;
+    if (under == LINEAGE_YES)
+        return ROW_LOSER_STANDS;
+    return over == LINEAGE_MAYBE || under == LINEAGE_MAYBE ? ROW_OPEN : ROW_TRUE;
+}
+
+/* Of a row with a deletion, which may be any of the item's: true or false if it is for all. */
+static enum row_truth truth_of_deletion(struct judge *judge, const struct lineage_item *item,
+                                        const struct ledgers_row *row, uint32_t winner,
+                                        uint32_t loser)
+{
+    enum row_truth all = ROW_OPEN;
+    bool any = false;
+    if (winner == loser) /* two deletions */
+        return ROW_OPEN;
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        uint32_t op = judge->lineage.items.order[i];
+        const struct history_op *at = &judge->lineage.history->ops[op];
+        if (at->kind != HISTORY_DELETE || at->outcome == HISTORY_FAILED)
+            continue;
+        if (judge->deletion_looks++ >= DELETION_LOOKS_MAX)
+            return ROW_OPEN;
+        enum row_truth truth =
+            row->winner ? truth_of(judge, row, winner, op) : truth_of(judge, row, op, loser);
+        if (truth == ROW_OPEN || (any && truth != all))
+            return ROW_OPEN;
+        any = true;
+        all = truth;
+    }
+    return all;
+}
+
 /* Another row has the two the other way round. */
 static bool contradicted(const struct ledgers_row *rows, uint32_t count,
                          const struct ledgers_row *row)
@@ -104,17 +152,26 @@ static void judge_row(struct judge *judge, const struct ledgers_row *row, bool d
         judge->named[loser] = true;
     else
         judge->deletion_named[item - judge->lineage.item_array] = true;
-    if (disputed)
+    if (disputed) {
         false_row(judge, row, "by another row it won, so Regions disagree", winner, loser);
-    else if (!placed(judge, winner) || !placed(judge, loser))
-        judge->unjudged++;
-    else if (lineage_descends(&judge->lineage, loser, winner))
+        return;
+    }
+    switch (row->winner && row->loser ? truth_of(judge, row, winner, loser)
+                                      : truth_of_deletion(judge, item, row, winner, loser)) {
+    case ROW_WINNER_STANDS:
         false_row(judge, row, "the winner was written over the loser", winner, loser);
-    else if (lineage_descends(&judge->lineage, winner, loser) && !row->late)
+        return;
+    case ROW_LOSER_STANDS:
         false_row(judge, row, "the loser had seen the winner, so they were not concurrent", winner,
                   loser);
-    else if (judge->lineage.nodes[winner].tree != judge->lineage.nodes[loser].tree)
+        return;
+    case ROW_OPEN:
         judge->unjudged++;
+        return;
+    case ROW_TRUE:
+        return;
+    }
+    unreachable();
 }
 
 static void judge_rows(struct judge *judge)
@@ -164,6 +221,11 @@ static void judge_fork(struct judge *judge, const struct chain_fork *fork)
         judge->excused++;
         return;
     }
+    /* A deletion that something was written over needs no row: the end of that run has it. */
+    if (fork->open || (loser->kind == HISTORY_DELETE && loser->invoke_ns <= item->loose_by_ns)) {
+        judge->open++;
+        return;
+    }
     judge->missing++;
     if (!verdict_worsen(judge->verdict, VERDICT_WRONG,
                         "table %u, key %" PRIu32 ": %" PRIu64 " was lost, and no ledger says so",
@@ -175,6 +237,22 @@ static void judge_fork(struct judge *judge, const struct chain_fork *fork)
     verdict_add_op(judge->verdict, fork->loser);
 }
 
+static void conclude(const struct judge *judge, const struct history *history, uint64_t forks,
+                     uint64_t open)
+{
+    struct buf text cleanup(buf_deinit) = {0};
+    uint64_t named = forks - judge->excused - judge->open;
+    buf_printf(&text, "%" PRIu64 " lost update%s, each in a ledger; %" PRIu64 " pair%s", named,
+               plural(named), judge->pairs, plural(judge->pairs));
+    if (judge->unjudged > 0)
+        buf_printf(&text, ", of which %" PRIu64 " cannot be judged", judge->unjudged);
+    if (open > 0)
+        buf_printf(&text, "; %" PRIu64 " write%s without a row, and may need none", open,
+                   open == 1 ? " is" : "s are");
+    buf_append_u8(&text, 0);
+    verdict_conclude(judge->verdict, history, "%s", (const char *)text.at);
+}
+
 void check_ledgers(const struct history *history, const struct ledgers_options *options,
                    struct verdict *ret)
 {
@@ -182,6 +260,7 @@ void check_ledgers(const struct history *history, const struct ledgers_options *
     struct chain_forks forks;
     struct verdict chain;
     check_chain(history, &chain_options, &forks, &chain);
+    uint64_t unjudged = verdict_get(&chain, "unjudged");
     verdict_init(ret);
     if (chain.kind != VERDICT_OK)
         verdict_worsen(ret, VERDICT_UNKNOWN, "the chains are wrong, so the ledgers prove nothing");
@@ -201,8 +280,8 @@ void check_ledgers(const struct history *history, const struct ledgers_options *
     verdict_figure(ret, "excused", judge.excused);
     verdict_figure(ret, "false_rows", judge.false_rows);
     verdict_figure(ret, "unjudged", judge.unjudged);
-    verdict_conclude(ret, history, "%" PRIu64 " lost updates, each in a ledger; %" PRIu64 " pairs",
-                     forks.count - judge.excused, judge.pairs);
+    verdict_figure(ret, "open", judge.open + unjudged);
+    conclude(&judge, history, forks.count, judge.open + unjudged);
     free(judge.named);
     free(judge.deletion_named);
     free(judge.through);

@@ -30,8 +30,10 @@ struct ledgers_options {
 };
 
 /* Figures: rows, pairs (distinct), forks, missing (forks without a row), excused (those that
- * dead_regions explain), false_rows, unjudged (rows
- * with a write whose predecessor nobody knows). */
+ * dead_regions explain), false_rows, unjudged (pairs of which nobody can tell whether one had seen
+ * the other: with a write of unknown outcome, or with absences between them), open (writes without
+ * a row, of which nobody can tell whether they need one: whether they are lost, or, of a deletion,
+ * whether something was written over it that is in a row). */
 void check_ledgers(const struct history *history, const struct ledgers_options *options,
                    struct verdict *ret);
 

@@ -20,11 +20,6 @@ static const struct history_op *op_at(const struct lineage *lineage, uint32_t op
     return &lineage->history->ops[op];
 }
 
-static bool deletes(const struct lineage_item *item)
-{
-    return item->range->kinds >> HISTORY_DELETE & 1;
-}
-
 static void fault(struct lineage_item *item, const char *text, uint32_t a, uint32_t b)
 {
     if (item->fault)
@@ -67,20 +62,28 @@ static uint32_t resolve(struct lineage *lineage, struct lineage_item *item, uint
         fault(item, "a write replaced its own value", op, LINEAGE_UNKNOWN);
         return LINEAGE_UNKNOWN;
     }
+    uint64_t by_ns = history_end(op_at(lineage, op));
+    if (by_ns < lineage->nodes[writer].by_ns)
+        lineage->nodes[writer].by_ns = by_ns;
     lineage->nodes[writer].seen_by |= 1ull << (op_at(lineage, op)->region % HISTORY_REGIONS_MAX);
     return writer;
+}
+
+/* What an operation that found no item stands on. */
+static uint32_t resolve_absent(struct lineage_item *item, const struct history_op *op)
+{
+    if (item->erased_ns == UINT64_MAX || history_end(op) < item->erased_ns)
+        return LINEAGE_ABSENT;
+    blind(item, "an absence among deletions does not tell which of them it is of");
+    return LINEAGE_UNKNOWN;
 }
 
 /* What a condition that held, held over. */
 static uint32_t resolve_expected(struct lineage *lineage, struct lineage_item *item, uint32_t op)
 {
     uint64_t expected = op_at(lineage, op)->expected;
-    if (expected)
-        return resolve(lineage, item, op, expected);
-    if (!deletes(item))
-        return LINEAGE_ABSENT;
-    blind(item, "an absence among deletions does not tell which of them it is of");
-    return LINEAGE_UNKNOWN;
+    return expected ? resolve(lineage, item, op, expected)
+                    : resolve_absent(item, op_at(lineage, op));
 }
 
 /* A write of unknown outcome was seen, so it happened, and so did what its condition held over. */
@@ -120,10 +123,8 @@ static void join_put_if(struct lineage *lineage, struct lineage_item *item, uint
         fault(item, "a condition failed over the value that it asks for", index, LINEAGE_UNKNOWN);
     } else if (found) {
         join(lineage, item, index, LINEAGE_READ, resolve(lineage, item, index, found));
-    } else if (!deletes(item)) {
+    } else if (resolve_absent(item, op) == LINEAGE_ABSENT) {
         join(lineage, item, index, LINEAGE_READ, LINEAGE_ABSENT);
-    } else {
-        blind(item, "an absence among deletions does not tell which of them it is of");
     }
 }
 
@@ -143,12 +144,10 @@ static void join_op(struct lineage *lineage, struct lineage_item *item, uint32_t
         uint32_t parent = resolve(lineage, item, index, op->value);
         if (!reads || parent != LINEAGE_UNKNOWN)
             join(lineage, item, index, role, parent);
-    } else if (op->saw == HISTORY_SAW_ABSENT && !deletes(item)) {
-        join(lineage, item, index, role, LINEAGE_ABSENT);
     } else if (op->saw == HISTORY_SAW_ABSENT) {
-        blind(item, "an absence among deletions does not tell which of them it is of");
-        if (op->kind == HISTORY_PUT)
-            join(lineage, item, index, role, LINEAGE_UNKNOWN);
+        uint32_t parent = resolve_absent(item, op);
+        if (op->kind == HISTORY_PUT || (reads && parent == LINEAGE_ABSENT))
+            join(lineage, item, index, role, parent);
     } else if (!reads) {
         join(lineage, item, index, role, LINEAGE_UNKNOWN);
     }
@@ -175,16 +174,35 @@ static bool sent_later(const struct lineage *lineage, uint32_t a, uint32_t b)
     return op_at(lineage, a)->invoke_ns > op_at(lineage, b)->invoke_ns;
 }
 
+/* Whether the branch that begins with a goes before that of b, which may be UNKNOWN. */
+static bool outlasts(const struct lineage *lineage, uint32_t a, uint32_t b)
+{
+    if (b == LINEAGE_UNKNOWN)
+        return true;
+    const struct lineage_node *x = &lineage->nodes[a], *y = &lineage->nodes[b];
+    bool erased = x->erased_ns != UINT64_MAX;
+    if (erased != (y->erased_ns != UINT64_MAX))
+        return erased;
+    return sent_later(lineage, x->latest, y->latest);
+}
+
 static void leave(struct lineage *lineage, uint32_t op, uint32_t clock, bool top)
 {
     struct lineage_node *node = &lineage->nodes[op];
     node->leave = clock;
+    if (op_at(lineage, op)->kind == HISTORY_DELETE)
+        node->erased_ns = op_at(lineage, op)->invoke_ns; /* nothing names it, so it is an end */
+    else if (node->child == LINEAGE_UNKNOWN)
+        node->ended_ns = op_at(lineage, op)->invoke_ns;
     if (top)
         return;
     struct lineage_node *parent = &lineage->nodes[node->parent];
     parent->seen_by |= node->seen_by;
-    if (parent->heir == LINEAGE_UNKNOWN ||
-        sent_later(lineage, node->latest, lineage->nodes[parent->heir].latest))
+    if (node->erased_ns < parent->erased_ns)
+        parent->erased_ns = node->erased_ns;
+    if (node->ended_ns < parent->ended_ns)
+        parent->ended_ns = node->ended_ns;
+    if (outlasts(lineage, op, parent->heir))
         parent->heir = op;
     if (sent_later(lineage, node->latest, parent->latest))
         parent->latest = node->latest;
@@ -236,7 +254,7 @@ static void walk_all(struct lineage *lineage, struct lineage_item *item)
 /* ---- Who prevails ---- */
 
 /* The item's last value: that of most final reads, should they differ (Boyer and Moore's vote). */
-static uint32_t find_final(const struct lineage *lineage, const struct lineage_item *item)
+static uint32_t find_final(const struct lineage *lineage, struct lineage_item *item)
 {
     uint32_t final = LINEAGE_UNKNOWN, votes = 0;
     bool absent = false;
@@ -255,6 +273,7 @@ static uint32_t find_final(const struct lineage *lineage, const struct lineage_i
     }
     if (final != LINEAGE_UNKNOWN || !absent)
         return final;
+    item->gone = true;
     for (uint32_t i = item->range->from; i < item->range->to; i++) { /* some deletion: the last */
         uint32_t op = lineage->items.order[i];
         const struct lineage_node *node = &lineage->nodes[op];
@@ -273,8 +292,7 @@ static void mark_heirs(struct lineage *lineage, uint32_t op)
 static void crown(struct lineage *lineage, struct lineage_item *item)
 {
     for (uint32_t op = item->root_child; op != LINEAGE_UNKNOWN; op = lineage->nodes[op].sibling)
-        if (item->root_heir == LINEAGE_UNKNOWN ||
-            sent_later(lineage, lineage->nodes[op].latest, lineage->nodes[item->root_heir].latest))
+        if (outlasts(lineage, op, item->root_heir))
             item->root_heir = op;
     item->final = find_final(lineage, item);
     if (item->final < LINEAGE_ABSENT) {
@@ -325,11 +343,23 @@ static void anchor_all(struct lineage *lineage, const struct lineage_item *item)
     }
 }
 
+static void find_erased(const struct lineage *lineage, struct lineage_item *item)
+{
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        const struct history_op *op = op_at(lineage, lineage->items.order[i]);
+        if (op->kind != HISTORY_DELETE || op->outcome == HISTORY_FAILED)
+            continue;
+        item->erased_ns = op->invoke_ns; /* they are in this order */
+        return;
+    }
+}
+
 static void judge_item(struct lineage *lineage, struct lineage_item *item)
 {
     item->judged = (item->range->kinds & ~KINDS_REGISTER) == 0;
     if (!item->judged)
         return;
+    find_erased(lineage, item);
     for (uint32_t i = item->range->from; i < item->range->to; i++)
         if (lineage->writers.repeated[lineage->items.order[i]]) {
             blind(item, "two writes of one value");
@@ -342,6 +372,7 @@ static void judge_item(struct lineage *lineage, struct lineage_item *item)
     if (item->fault)
         return;
     crown(lineage, item);
+    lineage_settle_ends(lineage, item);
     anchor_all(lineage, item);
 }
 
@@ -357,11 +388,16 @@ void lineage_init(struct lineage *lineage, const struct history *history)
                                                   .sibling = LINEAGE_UNKNOWN,
                                                   .heir = LINEAGE_UNKNOWN,
                                                   .latest = i,
+                                                  .by_ns = history_end(&history->ops[i]),
+                                                  .erased_ns = UINT64_MAX,
+                                                  .ended_ns = UINT64_MAX,
                                                   .anchor = LINEAGE_UNKNOWN,
                                                   .role = LINEAGE_OUT};
     lineage->item_array = xcalloc(lineage->items.count, sizeof(*lineage->item_array));
     for (uint32_t i = 0; i < lineage->items.count; i++) {
         lineage->item_array[i] = (struct lineage_item){.range = &lineage->items.at[i],
+                                                       .erased_ns = UINT64_MAX,
+                                                       .link_from_ns = UINT64_MAX,
                                                        .root_child = LINEAGE_UNKNOWN,
                                                        .root_heir = LINEAGE_UNKNOWN,
                                                        .final = LINEAGE_UNKNOWN};

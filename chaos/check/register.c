@@ -125,13 +125,16 @@ static void rank_times(struct judge *judge)
 
 static void show(struct judge *judge, const struct item_range *item, struct linear_window window)
 {
+    bool first = judge->verdict->kind != VERDICT_WRONG;
     judge->wrong_items++;
     if (!verdict_worsen(judge->verdict, VERDICT_WRONG,
                         "table %u, key %" PRIu32 ": no order of its operations is right",
                         item->table, item->key))
         return;
-    judge->window_from_ns = window.from ? judge->moments[window.from - 1].time : 0;
-    judge->window_to_ns = window.to ? judge->moments[window.to - 1].time : 0;
+    if (first) {
+        judge->window_from_ns = window.from ? judge->moments[window.from - 1].time : 0;
+        judge->window_to_ns = window.to ? judge->moments[window.to - 1].time : 0;
+    }
     for (uint32_t i = 0; i < judge->count; i++)
         if (judge->ops[i].ret >= window.from && judge->ops[i].call <= window.to)
             verdict_add_op(judge->verdict, (uint32_t)judge->ops[i].name);
@@ -209,7 +212,8 @@ void check_register(const struct history *history, const struct register_options
     verdict_figure(ret, "unknown_items", judge.unknown_items);
     verdict_figure(ret, "window_from_ns", judge.window_from_ns);
     verdict_figure(ret, "window_to_ns", judge.window_to_ns);
-    verdict_conclude(ret, history, "%" PRIu64 " operations, linearizable", judge.operations);
+    verdict_conclude(ret, history, "%" PRIu64 " operation%s, linearizable", judge.operations,
+                     plural(judge.operations));
     free(judge.ops);
     free(judge.moments);
     items_deinit(&items);

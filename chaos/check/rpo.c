@@ -99,9 +99,9 @@ static void lose(struct judge *judge, uint32_t op, bool rival)
         losses->cap = losses->cap ? losses->cap * 2 : 16;
         losses->at = xrealloc(losses->at, losses->cap * sizeof(*losses->at));
     }
-    enum rpo_class class = died_with_it(judge, op)     ? RPO_UNREPLICATED
-                           : rival || judge->named[op] ? RPO_LWW
-                                                       : RPO_OTHER;
+    enum rpo_class class = judge->options->all_gone || died_with_it(judge, op) ? RPO_UNREPLICATED
+                           : rival || judge->named[op]                         ? RPO_LWW
+                                                                               : RPO_OTHER;
     losses->at[losses->count++] = (struct rpo_loss){op, class};
 }
 
@@ -111,6 +111,12 @@ static void lose(struct judge *judge, uint32_t op, bool rival)
 static bool has_rival(const struct judge *judge, const struct lineage_item *item, uint32_t op)
 {
     uint32_t anchor = judge->lineage.nodes[op].anchor;
+    bool other = item->final < LINEAGE_ABSENT &&
+                 judge->lineage.nodes[item->final].tree != judge->lineage.nodes[op].tree;
+    bool erases = op_at(judge, op)->kind == HISTORY_DELETE;
+    if (anchor == LINEAGE_UNKNOWN || (other && erases)) /* lost with its tree, or an absence is */
+        return item->gone || erases ||
+               (other && op_at(judge, op)->invoke_ns <= history_end(op_at(judge, item->final)));
     if (anchor == LINEAGE_ABSENT)
         return item->root_heir != LINEAGE_UNKNOWN && item->final != LINEAGE_ABSENT;
     return anchor < LINEAGE_ABSENT && judge->lineage.nodes[anchor].heir != LINEAGE_UNKNOWN &&
@@ -122,13 +128,13 @@ static bool is_lost(const struct judge *judge, const struct lineage_item *item, 
     const struct lineage_node *node = &judge->lineage.nodes[op];
     if (item->final == LINEAGE_ABSENT || !node->prevails)
         return true;
-    return node->tree != judge->lineage.nodes[item->final].tree &&
+    return item->final < LINEAGE_ABSENT && node->tree != judge->lineage.nodes[item->final].tree &&
            op_at(judge, op)->invoke_ns > history_end(op_at(judge, item->final));
 }
 
 static void judge_register(struct judge *judge, const struct lineage_item *item)
 {
-    bool known = item->judged && !item->fault && item->final != LINEAGE_UNKNOWN;
+    bool known = item->judged && !item->fault && (item->final != LINEAGE_UNKNOWN || item->gone);
     for (uint32_t i = item->range->from; i < item->range->to; i++) {
         uint32_t op = judge->lineage.items.order[i];
         const struct history_op *write = op_at(judge, op);
@@ -170,9 +176,27 @@ static void judge_elements(struct judge *judge, const struct lineage_item *item,
     }
 }
 
+static void lose_all(struct judge *judge, const struct lineage_item *item)
+{
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        uint32_t index = judge->lineage.items.order[i];
+        const struct history_op *op = op_at(judge, index);
+        if (!history_kind_writes((enum history_kind)op->kind))
+            continue;
+        judge->acked += op->outcome == HISTORY_OK;
+        judge->info += op->outcome == HISTORY_INFO;
+        if (op->outcome == HISTORY_OK)
+            lose(judge, index, false);
+    }
+}
+
 static void judge_item(struct judge *judge, const struct lineage_item *item)
 {
     uint16_t kinds = item->range->kinds;
+    if (judge->options->all_gone) {
+        lose_all(judge, item);
+        return;
+    }
     if (kinds >> HISTORY_ADD & 1 && (kinds & ~KINDS_SUM) == 0)
         return;
     for (uint32_t i = item->range->from; i < item->range->to; i++) {
@@ -256,8 +280,8 @@ static void conclude(struct judge *judge)
         rpo_ns = judge->options->fault_ns - first_ns;
     if (judge->unjudged)
         verdict_worsen(verdict, VERDICT_UNKNOWN,
-                       "%" PRIu64 " acknowledged writes are on items that no last look shows",
-                       judge->unjudged);
+                       "%" PRIu64 " acknowledged write%s on items that no last look shows",
+                       judge->unjudged, judge->unjudged == 1 ? " is" : "s are");
     verdict_figure(verdict, "acked", judge->acked);
     verdict_figure(verdict, "info", judge->info);
     verdict_figure(verdict, "rpo_count", count[RPO_UNREPLICATED]);
@@ -267,9 +291,9 @@ static void conclude(struct judge *judge)
     verdict_figure(verdict, "lost_other", count[RPO_OTHER]);
     verdict_figure(verdict, "unjudged", judge->unjudged);
     verdict_conclude(verdict, judge->history,
-                     "%" PRIu64 " acknowledged writes; lost: %" PRIu64 " unreplicated, %" PRIu64
+                     "%" PRIu64 " acknowledged write%s; lost: %" PRIu64 " unreplicated, %" PRIu64
                      " to a concurrent write",
-                     judge->acked, count[RPO_UNREPLICATED], count[RPO_LWW]);
+                     judge->acked, plural(judge->acked), count[RPO_UNREPLICATED], count[RPO_LWW]);
 }
 
 void check_rpo(const struct history *history, const struct rpo_options *options,

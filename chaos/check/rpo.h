@@ -41,7 +41,8 @@ struct rpo_options {
      * showed it to anyone counts as unreplicated. */
     const struct ledgers_row *rows;
     uint32_t row_count;
-    bool strong; /* every class must be empty; else only `other` */
+    bool strong;   /* every class must be empty; else only `other` */
+    bool all_gone; /* nothing is left of the tables, so every acknowledged write is unreplicated */
 };
 
 /* Figures: acked, info, rpo_count, rpo_ns, rpo_bytes (of the unreplicated), lost_lww, lost_other,

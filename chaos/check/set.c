@@ -287,8 +287,8 @@ void check_set(const struct history *history, const struct set_options *options,
             judge_item(&judge);
     }
     figures(&judge);
-    verdict_conclude(ret, history, "%" PRIu64 " elements, %" PRIu64 " lost, %" PRIu64 " stale",
-                     judge.inserted, judge.lost, judge.stale);
+    verdict_conclude(ret, history, "%" PRIu64 " element%s, %" PRIu64 " lost, %" PRIu64 " stale",
+                     judge.inserted, plural(judge.inserted), judge.lost, judge.stale);
     free(judge.elements);
     free(judge.element_of);
     free(judge.bits);

@@ -300,8 +300,8 @@ static void conclude(struct judge *judge, const struct staleness_table *table)
     verdict_figure(verdict, "max_k", max_k);
     verdict_figure(verdict, "unjudged", judge->unjudged);
     verdict_conclude(verdict, judge->lineage.history,
-                     "%" PRIu64 " reads, %" PRIu64 " stale, by %" PRIu64 " ms at most", reads,
-                     stale, max_ns / 1000000);
+                     "%" PRIu64 " read%s, %" PRIu64 " stale, by %" PRIu64 " ms at most", reads,
+                     plural(reads), stale, max_ns / 1000000);
 }
 
 void check_staleness(const struct history *history, const struct staleness_options *options,

@@ -13,7 +13,7 @@
 
 enum verdict_kind { VERDICT_OK, VERDICT_UNKNOWN, VERDICT_WRONG }; /* the worse, the greater */
 
-enum { VERDICT_FIGURES_MAX = 48, VERDICT_OPS_MAX = 64 };
+enum { VERDICT_FIGURES_MAX = 48, VERDICT_OPS_MAX = 64, VERDICT_MORE_MAX = 9 };
 
 /* Names are constants such as "lost_count" or "stable_p99_ns"; the unit comes last. UINT64_MAX is
  * for "never". */
@@ -22,12 +22,22 @@ struct verdict_figure {
     uint64_t value;
 };
 
+/* One more thing that is wrong, as the verdict's own text and operations say the first. */
+struct verdict_finding {
+    struct buf text;
+    uint32_t ops[VERDICT_OPS_MAX];
+    uint32_t op_count;
+};
+
 struct verdict {
     enum verdict_kind kind;
     struct buf text; /* one sentence, no newline; also when OK */
     /* WRONG: the counterexample, indices of history.ops by invoke_ns. The first VERDICT_OPS_MAX. */
     uint32_t ops[VERDICT_OPS_MAX];
     uint32_t op_count;
+    struct verdict_finding *more; /* WRONG: what was found after the first, each text once */
+    uint32_t more_count;          /* at most VERDICT_MORE_MAX */
+    uint64_t untold;              /* findings that are not kept: repeated, or too many */
     struct verdict_figure figures[VERDICT_FIGURES_MAX];
     uint32_t figure_count;
 };
@@ -41,11 +51,13 @@ uint64_t verdict_get(const struct verdict *verdict, const char *name);
 
 /* For checkers. They initialise the verdict that they are given. */
 void verdict_figure(struct verdict *verdict, const char *name, uint64_t value);
-/* Makes it worse and gives the reason, unless it is as bad already: the first reason stays. Returns
- * whether the caller's reason is now the one, so that it may name its operations. */
+/* Makes it worse and gives the reason. If it is as bad already, the first reason stays; what else
+ * is WRONG is kept beside it, up to VERDICT_MORE_MAX. Returns whether the caller's reason was kept,
+ * so that it may name its operations. */
 bool verdict_worsen(struct verdict *verdict, enum verdict_kind kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Once for each operation, and at most VERDICT_OPS_MAX: others are passed over. */
+/* To the reason kept last; once for each operation, and at most VERDICT_OPS_MAX: others are passed
+ * over. */
 void verdict_add_op(struct verdict *verdict, uint32_t op);
 /* The sentence of a verdict that is OK to the end; puts the operations in order. */
 struct history;

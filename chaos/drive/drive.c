@@ -114,6 +114,9 @@ struct drive *drive_new(const struct drive_config *config)
     make_timer(drive, &drive->pace_timer);
     make_timer(drive, &drive->chore.timer);
     make_timer(drive, &drive->kill_timer);
+    check(uv_signal_init(&config->loop->uv, &drive->child) == 0);
+    drive->child.data = drive;
+    drive->handles++;
     draw_init(&drive->draw, config->scenario, config->seed);
     for (uint8_t place = 0; place < drive->data_count; place++)
         make_region(drive, place);
@@ -150,6 +153,7 @@ void drive_free(struct drive *drive)
     uv_close((uv_handle_t *)&drive->pace_timer, drive_let_go);
     uv_close((uv_handle_t *)&drive->chore.timer, drive_let_go);
     uv_close((uv_handle_t *)&drive->kill_timer, drive_let_go);
+    uv_close((uv_handle_t *)&drive->child, drive_let_go);
 }
 
 /* ---- Phases ---- */

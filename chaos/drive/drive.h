@@ -28,6 +28,7 @@ struct drive_config {
     const char *control;             /* of the control API, likewise */
     const char *output;      /* EXEC: the file that takes what the program prints; NULL: ours
                                 (standard error) */
+    uint64_t output_max;     /* of that file; 0: KEEPER_OUTPUT_MAX */
     struct history *history; /* what is over is appended */
     uint64_t seed;
 };
@@ -70,6 +71,13 @@ struct drive_figures {
     bool full; /* the history has no room for more: nothing is sent any more */
 };
 void drive_figures(struct drive *drive, struct drive_figures *ret);
+/* How many operations the workload's rate has made due so far, and how many of them were begun; in
+ * a closed loop those are due that a client would have begun, had it not been waiting. Without a
+ * rate all that are begun are due. */
+struct drive_load {
+    uint64_t due, begun, running_ns; /* running: not idle */
+};
+void drive_load(const struct drive *drive, struct drive_load *ret);
 /* EXEC: the program has ended, with this code (128 + signal). */
 bool drive_exited(const struct drive *drive, int *ret_code);
 

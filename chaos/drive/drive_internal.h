@@ -4,7 +4,8 @@
 
 /* drive.c is the public half and the order of things; work.c sends one operation and records it;
  * pace.c says when the next is due; chore.c asks for what is not part of the load (prepare.c the
- * tables, look.c and scan.c the last look); exec.c runs a user's program instead of clients.
+ * tables, look.c and scan.c the last look); exec.c runs a user's program instead of clients,
+ * keeper.c ends it.
  *
  *     idle --due--> under way --answer, timeout--> recorded --> idle
  *                       \---- next page, write after read ----/    resting (closed loop) --> idle
@@ -16,6 +17,7 @@
 #include "chaos/drive/draw.h"
 #include "chaos/drive/drive.h"
 #include "chaos/drive/figures.h"
+#include "chaos/drive/keeper.h"
 #include "chaos/drive/request.h"
 #include "conflict/base/list.h"
 #include "net/client.h"
@@ -110,6 +112,8 @@ struct drive {
     uint32_t under_way;
     struct list resting;
     uint64_t pace_base_ns, pace_count; /* open loop: the next is due at base + count / rate */
+    struct drive_load load;            /* running_ns: up to load_since_ns */
+    uint64_t load_since_ns;
     uv_timer_t pace_timer;
     struct buf body; /* scratch of one request */
 
@@ -134,7 +138,8 @@ struct drive {
     struct scan_number *numbers; /* EXEC: uthash, by digest of an item */
 
     /* EXEC. */
-    uv_process_t process;
+    struct keeper keeper;
+    uv_signal_t child;
     uv_timer_t kill_timer;
     bool process_used, process_runs, process_ended;
     int exit_code;

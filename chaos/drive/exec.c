@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A user's own program in place of our clients. It finds the cluster where every AWS SDK looks, in
- * its environment, and runs in a process group of its own, so that what it started ends with it. */
+ * its environment, and runs under a keeper, so that what it started ends with it. It is started
+ * once, by the first phase that is not idle, and may end when it likes: the phases go on. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,16 +93,16 @@ static void ended(struct drive *drive, int code)
     drive_check_stopped(drive);
 }
 
-static void signal_group(const struct drive *drive, int number)
+/* What the keeper has ended with is what the program has. */
+static void on_child(uv_signal_t *handle, int number)
 {
-    kill(-(pid_t)drive->process.pid, number); /* it leads its own session */
-}
-
-static void on_exit_of(uv_process_t *process, int64_t code, int number)
-{
-    struct drive *drive = process->data;
-    signal_group(drive, SIGKILL); /* what it left behind */
-    ended(drive, number > 0 ? 128 + number : (int)code);
+    (void)number;
+    struct drive *drive = handle->data;
+    int status;
+    if (!drive->process_runs || waitpid(drive->keeper.pid, &status, WNOHANG) != drive->keeper.pid)
+        return;
+    keeper_close(&drive->keeper);
+    ended(drive, WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status));
 }
 
 static void start_failed(struct drive *drive, int fd, int reason)
@@ -116,7 +117,7 @@ void exec_start(struct drive *drive)
         return;
     drive->process_used = true;
     const char *path = drive->config.output;
-    int fd = path ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644) : STDERR_FILENO;
+    int fd = path ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : STDERR_FILENO;
     if (fd < 0) {
         dprintf(STDERR_FILENO, "%s can't be written: %s\n", path, strerror(errno));
         ended(drive, EXIT_NOT_STARTED);
@@ -124,27 +125,16 @@ void exec_start(struct drive *drive)
     }
     struct environment environment = {NULL, 0};
     build(drive, &environment);
-    uv_stdio_container_t stdio[] = {
-        {.flags = UV_IGNORE},
-        {.flags = UV_INHERIT_FD, .data.fd = fd},
-        {.flags = UV_INHERIT_FD, .data.fd = fd},
-    };
-    uv_process_options_t options = {
-        .file = drive->workload->exec[0],
-        .args = (char **)(uintptr_t)drive->workload->exec,
-        .env = environment.at,
-        .exit_cb = on_exit_of,
-        .stdio = stdio,
-        .stdio_count = array_len(stdio),
-        .flags = UV_PROCESS_DETACHED,
-    };
-    drive->process.data = drive;
-    int reason = uv_spawn(&drive->config.loop->uv, &drive->process, &options);
-    drive->handles++; /* also when it fails */
-    if (reason == 0)
-        drive->process_runs = true;
-    else
-        start_failed(drive, fd, -reason);
+    const struct keeper_config config = {
+        .argv = (char *const *)(uintptr_t)drive->workload->exec,
+        .environment = environment.at,
+        .output = fd,
+        .output_max = drive->config.output_max > 0 ? drive->config.output_max : KEEPER_OUTPUT_MAX};
+    check(uv_signal_start(&drive->child, on_child, SIGCHLD) == 0);
+    int reason = keeper_start(&config, &drive->keeper);
+    drive->process_runs = reason == 0;
+    if (reason != 0)
+        start_failed(drive, fd, reason);
     if (path != NULL)
         close(fd);
     for (uint32_t i = 0; i < environment.count; i++)
@@ -156,25 +146,24 @@ static void on_kill_timer(uv_timer_t *timer)
 {
     struct drive *drive = timer->data;
     if (drive->process_runs)
-        signal_group(drive, SIGKILL);
+        keeper_kill(&drive->keeper);
 }
 
 void exec_stop(struct drive *drive)
 {
     if (!drive->process_runs)
         return;
-    signal_group(drive, SIGTERM);
+    keeper_ask(&drive->keeper);
     check(uv_timer_start(&drive->kill_timer, on_kill_timer, KILL_AFTER_MS, 0) == 0);
 }
 
 void exec_free(struct drive *drive)
 {
-    if (drive->process_runs) {
-        signal_group(drive, SIGKILL);
-        waitpid((pid_t)drive->process.pid, NULL, 0); /* libuv forgets it below */
-    }
-    if (drive->process.data != NULL)
-        uv_close((uv_handle_t *)&drive->process, drive_let_go);
+    if (!drive->process_runs)
+        return;
+    keeper_kill(&drive->keeper);
+    waitpid(drive->keeper.pid, NULL, 0);
+    keeper_close(&drive->keeper);
 }
 
 bool drive_exited(const struct drive *drive, int *ret_code)

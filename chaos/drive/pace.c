@@ -63,6 +63,7 @@ static void serve(struct drive *drive, uint8_t place, uint64_t now)
            work_has_room(drive)) {
         struct drive_due due = take_due(region);
         work_begin(client, due.class, due.intended_ns);
+        drive->load.begun++;
     }
 }
 
@@ -76,6 +77,7 @@ static void open_loop(struct drive *drive, uint64_t now)
             continue;
         uint8_t place = draw_region(&drive->draw, draw_class_writes(due.class) ? writers : all);
         push_due(drive, place, due);
+        drive->load.due++;
     }
     for (uint8_t place = 0; place < drive->data_count; place++)
         serve(drive, place, now);
@@ -91,8 +93,11 @@ static void begin_next(struct drive_client *client)
     list_remove(&client->link);
     list_append(&drive->region[client->place].idle, &client->link);
     if (work_has_room(drive) &&
-        draw_class(&drive->draw, drive->writers >> client->place & 1, &class))
+        draw_class(&drive->draw, drive->writers >> client->place & 1, &class)) {
         work_begin(client, class, UINT64_MAX);
+        drive->load.due++;
+        drive->load.begun++;
+    }
 }
 
 static void closed_loop(struct drive *drive, uint64_t now)
@@ -165,6 +170,7 @@ void pace_start(struct drive *drive)
     if (!drive->running) {
         drive->pace_base_ns = now;
         drive->pace_count = 0;
+        drive->load_since_ns = now;
     }
     drive->running = true;
     if (!drive->workload->open_loop)
@@ -172,8 +178,16 @@ void pace_start(struct drive *drive)
     arm(drive);
 }
 
+void drive_load(const struct drive *drive, struct drive_load *ret)
+{
+    *ret = drive->load;
+    if (drive->running)
+        ret->running_ns += uv_hrtime() - drive->load_since_ns;
+}
+
 void pace_stop(struct drive *drive)
 {
+    drive_load(drive, &drive->load);
     drive->running = false;
     uv_timer_stop(&drive->pace_timer);
     for (uint8_t place = 0; place < drive->data_count; place++)
@@ -201,8 +215,10 @@ void pace_next(struct drive_client *client, bool failed)
     /* From when the last was meant to begin, or the timer's lateness would add up; but what an
      * outage has cost is not made good. */
     uint64_t next = client->rest_ns + period;
-    if (next + period < now)
+    if (next + period < now) {
+        drive->load.due += period > 0 ? (now - next) / period : 0;
         next = now;
+    }
     if (failed && next < now + DRIVE_REST_MS * 1000000u)
         next = now + DRIVE_REST_MS * 1000000u;
     client->rest_ns = next;

@@ -220,6 +220,23 @@ uint64_t disk_flip(const char *directory, uint32_t files, uint64_t bits, struct 
     return flipped;
 }
 
+uint64_t disk_truncate(const char *directory, uint32_t files, uint64_t size)
+{
+    struct flip_file *list = xcalloc(FLIP_FILES_MAX, sizeof(*list));
+    uint32_t count = list_files(directory, files, list);
+    uint64_t cut = 0;
+    if (count > 0) { /* LevelDB counts its files up */
+        const struct flip_file *last = &list[count - 1];
+        cut = size < last->size ? size : last->size;
+        if (truncate(last->path, (off_t)(last->size - cut)) != 0)
+            cut = 0;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        free(list[i].path);
+    free(list);
+    return cut;
+}
+
 /* nftw has no context of its own. */
 static _Thread_local int wiped;
 

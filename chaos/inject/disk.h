@@ -43,6 +43,9 @@ struct disk_loss disk_lose_unsynced(struct disk *disk);
 /* Flips bits in the directory's files of these kinds, each in a place of its own. Returns how many
  * were flipped and read back so. */
 uint64_t disk_flip(const char *directory, uint32_t files, uint64_t bits, struct rng *rng);
+/* Cuts so much off the end of the newest file of these kinds that holds anything. Returns how much
+ * went; 0: there is none, or it could not be cut. */
+uint64_t disk_truncate(const char *directory, uint32_t files, uint64_t size);
 /* Removes what is in the directory, and forgets it (disk may be NULL). Returns how many entries;
  * -1: errno. */
 int disk_wipe(struct disk *disk, const char *directory);

@@ -28,6 +28,7 @@ static const struct verb *const verbs[SCENARIO_VERB_COUNT] = {
     [VERB_LINK_FLAP] = &verb_flap,
     [VERB_LINK_LOSS] = &verb_rule,
     [VERB_LINK_DUPLICATE] = &verb_rule,
+    [VERB_LINK_CORRUPT] = &verb_rule,
     [VERB_LINK_REORDER] = &verb_rule,
     [VERB_PARTITION] = &verb_partition,
     [VERB_REPLICATION_PAUSE] = &verb_pause_replication,
@@ -35,7 +36,9 @@ static const struct verb *const verbs[SCENARIO_VERB_COUNT] = {
     [VERB_PROCESS_KILL] = &verb_kill,
     [VERB_PROCESS_START] = &verb_start,
     [VERB_PROCESS_RESTART] = &verb_restart,
+    [VERB_PROCESS_RESTART_LOOP] = &verb_restart_loop,
     [VERB_PROCESS_PAUSE] = &verb_pause,
+    [VERB_PROCESS_HICCUP] = &verb_hiccup,
     [VERB_PROCESS_RESUME] = &verb_resume,
     [VERB_CLOCK_OFFSET] = &verb_clock,
     [VERB_CLOCK_RATE] = &verb_clock,
@@ -47,6 +50,7 @@ static const struct verb *const verbs[SCENARIO_VERB_COUNT] = {
     [VERB_DISK_FSYNC_ERROR] = &verb_disk,
     [VERB_DISK_IO_ERROR] = &verb_disk,
     [VERB_DISK_BITFLIP] = &verb_bitflip,
+    [VERB_DISK_TRUNCATE] = &verb_truncate,
     [VERB_DISK_TORN_WRITE] = &verb_disk,
     [VERB_DISK_WIPE] = &verb_wipe,
     [VERB_LEADER_KILL] = &verb_kill,
@@ -196,6 +200,17 @@ void fault_end(struct fault *fault)
     inject_wake(fault->inject);
 }
 
+void fault_alternate(struct fault *fault, uint64_t now_ns)
+{
+    const struct scenario_fault *spec = fault->spec;
+    uint64_t held_ns = fault->phase ? spec->period_ns - spec->down_ns : spec->down_ns;
+    /* From when it was due, so that late ticks do not add up; from now if it is far behind. */
+    uint64_t from_ns = fault->next_ns + spec->period_ns < now_ns ? now_ns : fault->next_ns;
+    fault->next_ns = from_ns + held_ns;
+    fault->times += !fault->phase;
+    fault->phase = !fault->phase;
+}
+
 static void finish(struct fault *fault)
 {
     fault->state = FAULT_OVER;
@@ -332,7 +347,7 @@ void inject_heal(struct inject *inject, uint64_t timeout_ns,
 static bool needs_shim(const struct scenario_fault *fault)
 {
     return (fault->verb >= VERB_DISK_FULL && fault->verb <= VERB_DISK_WIPE &&
-            fault->verb != VERB_DISK_BITFLIP) ||
+            fault->verb != VERB_DISK_BITFLIP && fault->verb != VERB_DISK_TRUNCATE) ||
            fault->lose_unsynced;
 }
 
@@ -394,8 +409,7 @@ static void shape_links(struct inject *inject)
             if (i == j)
                 continue;
             struct cluster_link *link = inject_link(inject, i, j);
-            link_shape(link, (shape->delay_ns + NS_PER_MS / 2) / NS_PER_MS,
-                       (shape->jitter_ns + NS_PER_MS / 2) / NS_PER_MS,
+            link_shape(link, shape->delay_ns, shape->jitter_ns,
                        (enum delay_distribution)shape->distribution);
             link_limit(link, shape->rate_bytes);
         }

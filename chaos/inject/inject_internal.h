@@ -56,8 +56,11 @@ struct fault {
     uint64_t held_most;
     struct { /* hits that the Region's process has counted; those of processes that are gone */
         uint64_t now, before;
+        uint64_t closed_now, closed_before; /* link.corrupt: streams that ended by it */
     } hits[PLACES_MAX];
     int8_t rule[PLACES_MAX]; /* of the disk; -1: none */
+    uint64_t luck;           /* of a swizzle */
+    uint8_t apart;           /* of a swizzle: Regions that are cut off */
     uint8_t down;            /* bits: Regions that it has ended */
     uint8_t seen_down;       /* and that were seen dead */
     uint8_t to;              /* leader.transfer */
@@ -122,10 +125,17 @@ const char *inject_name(const struct inject *inject, uint8_t region);
 struct cluster_link *inject_link(struct inject *inject, uint32_t from, uint32_t to);
 /* Ends it now, if it holds. */
 void fault_end(struct fault *fault);
+/* Of what comes and goes in each period: it has come, or gone, just now. */
+void fault_alternate(struct fault *fault, uint64_t now_ns);
 bool fault_refuse(struct fault *fault, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* "ms", "s", for evidence. */
 void fault_note(struct fault *fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Calls it for every Region of the fault. */
+void fault_each_place(struct fault *fault, void (*act)(struct fault *fault, struct place *place));
+/* Ends the other faults of that kind on its Regions. */
+void fault_end_those(struct fault *fault, bool (*of)(const struct fault *fault));
 
 /* target.c: whom a fault is on. Pure but for leaders. */
 bool target_resolve(struct fault *fault);
@@ -158,9 +168,10 @@ void place_ask_transfer(struct place *place, struct fault *fault);
 extern const struct verb verb_cut, verb_blackhole, verb_reset, verb_delay, verb_bandwidth,
     verb_flap, verb_partition, verb_pause_replication;         /* verbs_link.c */
 extern const struct verb verb_rule, verb_clock, verb_transfer; /* verbs_region.c */
-extern const struct verb verb_kill, verb_start, verb_restart, verb_pause, verb_resume,
+extern const struct verb verb_kill, verb_start, verb_restart, verb_restart_loop,
     verb_wipe;                                                   /* verbs_process.c */
-extern const struct verb verb_disk, verb_bitflip;                /* verbs_disk.c */
+extern const struct verb verb_pause, verb_hiccup, verb_resume;   /* verbs_pause.c */
+extern const struct verb verb_disk, verb_bitflip, verb_truncate; /* verbs_disk.c */
 extern const struct verb verb_clock_reset, verb_undo, verb_heal; /* verbs_end.c */
 
 /* A Region's faults at its own boundaries, as PUT /tidemark/faults takes them (verbs_region.c). */

@@ -94,12 +94,15 @@ static void take_hits(struct place *place, const json_t *list)
     {
         const char *id = json_string_value(json_object_get(entry, "id"));
         json_int_t hits = json_integer_value(json_object_get(entry, "hits"));
+        json_int_t closed = json_integer_value(json_object_get(entry, "closed"));
         list_each(link, spare, &place->inject->faults)
         {
             struct fault *fault = container_of(link, struct fault, link);
-            if (fault->verb == &verb_rule && id != NULL && hits > 0 &&
-                strcmp(fault->spec->id, id) == 0)
-                fault->hits[place->index].now = (uint64_t)hits;
+            if (fault->verb != &verb_rule || id == NULL || hits <= 0 ||
+                strcmp(fault->spec->id, id) != 0)
+                continue;
+            fault->hits[place->index].now = (uint64_t)hits;
+            fault->hits[place->index].closed_now = closed > 0 ? (uint64_t)closed : 0;
         }
     }
 }
@@ -206,6 +209,8 @@ static void meet_process(struct place *place)
         struct fault *fault = container_of(link, struct fault, link);
         fault->hits[place->index].before += fault->hits[place->index].now;
         fault->hits[place->index].now = 0;
+        fault->hits[place->index].closed_before += fault->hits[place->index].closed_now;
+        fault->hits[place->index].closed_now = 0;
     }
 }
 

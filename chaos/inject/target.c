@@ -117,6 +117,7 @@ bool target_resolve(struct fault *fault)
     case VERB_LINK_FLAP:
     case VERB_LINK_LOSS:
     case VERB_LINK_DUPLICATE:
+    case VERB_LINK_CORRUPT:
     case VERB_LINK_REORDER:
         return resolve_link(fault);
     case VERB_PARTITION:
@@ -132,7 +133,9 @@ bool target_resolve(struct fault *fault)
     case VERB_PROCESS_KILL:
     case VERB_PROCESS_START:
     case VERB_PROCESS_RESTART:
+    case VERB_PROCESS_RESTART_LOOP:
     case VERB_PROCESS_PAUSE:
+    case VERB_PROCESS_HICCUP:
     case VERB_PROCESS_RESUME:
     case VERB_CLOCK_OFFSET:
     case VERB_CLOCK_RATE:
@@ -144,6 +147,7 @@ bool target_resolve(struct fault *fault)
     case VERB_DISK_FSYNC_ERROR:
     case VERB_DISK_IO_ERROR:
     case VERB_DISK_BITFLIP:
+    case VERB_DISK_TRUNCATE:
     case VERB_DISK_TORN_WRITE:
     case VERB_DISK_WIPE:
     case VERB_API_ERROR:

@@ -52,7 +52,7 @@ static struct disk_wish wish_of(const struct scenario_fault *spec)
         .calls = full || torn ? DISK_WRITE
                  : sync       ? DISK_SYNC
                               : calls_of(spec->calls),
-        .share = full || slow || torn ? 1 : spec->share,
+        .share = full || torn ? 1 : spec->share,
         .delay_ns = spec->delay_ns,
         .jitter_ns = slow ? spec->jitter_ns : 0,
         .free_bytes = full ? spec->free_bytes : 0,
@@ -130,7 +130,7 @@ static void disk_fault_end(struct fault *fault)
 
 static void disk_fault_evidence(struct fault *fault)
 {
-    fault_note(fault, "%" PRIu64 " calls %s", fault->times,
+    fault_note(fault, "%" PRIu64 " call%s %s", fault->times, plural(fault->times),
                fault->spec->verb == VERB_DISK_SLOW         ? "slowed"
                : fault->spec->verb == VERB_DISK_TORN_WRITE ? "cut in half"
                                                            : "failed");
@@ -142,9 +142,9 @@ const struct verb verb_disk = {.begin = disk_fault_begin,
                                .end = disk_fault_end,
                                .evidence = disk_fault_evidence};
 
-/* ---- disk.bitflip ---- */
+/* ---- disk.bitflip, disk.truncate: done to the files, whether the Region runs or not ---- */
 
-static bool flip_begin(struct fault *fault)
+static bool damage_begin(struct fault *fault)
 {
     struct inject *inject = fault->inject;
     for (uint8_t i = 0; i < inject->place_count; i++) {
@@ -154,8 +154,10 @@ static bool flip_begin(struct fault *fault)
         snprintf(directory, sizeof(directory), "%s/%s", inject->config.cluster->data,
                  inject_name(inject, i));
         inject_place(inject, i)->flipped = true;
-        fault->times +=
-            disk_flip(directory, files_of(fault->spec->files), fault->spec->bits, &inject->rng);
+        uint32_t files = files_of(fault->spec->files);
+        fault->times += fault->spec->verb == VERB_DISK_TRUNCATE
+                            ? disk_truncate(directory, files, fault->spec->size)
+                            : disk_flip(directory, files, fault->spec->bits, &inject->rng);
     }
     return fault->times > 0 || fault_refuse(fault, "there is no such file that holds anything yet");
 }
@@ -166,4 +168,12 @@ static void flip_evidence(struct fault *fault)
     fault->seen = true;
 }
 
-const struct verb verb_bitflip = {.begin = flip_begin, .evidence = flip_evidence};
+const struct verb verb_bitflip = {.begin = damage_begin, .evidence = flip_evidence};
+
+static void truncate_evidence(struct fault *fault)
+{
+    fault_note(fault, "%" PRIu64 " byte%s cut off", fault->times, plural(fault->times));
+    fault->seen = true;
+}
+
+const struct verb verb_truncate = {.begin = damage_begin, .evidence = truncate_evidence};

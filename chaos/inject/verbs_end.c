@@ -47,11 +47,22 @@ static bool clock_reset_begin(struct fault *fault)
     return true;
 }
 
-/* To end what has ended by itself is no failure: it is what a scenario does to be sure. */
+/* Whoever undoes what does not hold has not tried what he means to try. */
 static void ended_evidence(struct fault *fault)
 {
+    fault->seen = fault->times > 0;
+    if (fault->seen)
+        fault_note(fault, "%llu fault%s ended", (unsigned long long)fault->times,
+                   plural(fault->times));
+    else
+        fault_note(fault, "there was nothing to end");
+}
+
+/* To heal what is whole is what a scenario does to be sure. */
+static void healed_evidence(struct fault *fault)
+{
     fault->seen = true;
-    fault_note(fault, "%llu faults ended", (unsigned long long)fault->times);
+    fault_note(fault, "%llu fault%s ended", (unsigned long long)fault->times, plural(fault->times));
 }
 
 static bool regions_settled(struct fault *fault)
@@ -63,6 +74,6 @@ static bool regions_settled(struct fault *fault)
 }
 
 const struct verb verb_undo = {.begin = undo_begin, .evidence = ended_evidence};
-const struct verb verb_heal = {.begin = heal_begin, .evidence = ended_evidence};
+const struct verb verb_heal = {.begin = heal_begin, .evidence = healed_evidence};
 const struct verb verb_clock_reset = {
     .begin = clock_reset_begin, .settled = regions_settled, .evidence = ended_evidence};

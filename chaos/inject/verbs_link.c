@@ -48,23 +48,24 @@ static void cut_evidence(struct fault *fault)
 {
     struct traffic traffic = since(fault);
     if (fault->times > 0)
-        fault_note(fault, "%" PRIu64 " times", fault->times);
-    fault_note(fault, "%" PRIu64 " connections reset or refused, %" PRIu64 " bytes not delivered",
-               traffic.resets, traffic.blocked);
+        fault_note(fault, "%" PRIu64 " time%s", fault->times, plural(fault->times));
+    fault_note(fault, "%" PRIu64 " connection%s reset or refused, %" PRIu64 " byte%s not delivered",
+               traffic.resets, plural(traffic.resets), traffic.blocked, plural(traffic.blocked));
     fault->seen = traffic.resets > 0;
 }
 
 static void swallow_evidence(struct fault *fault)
 {
     struct traffic traffic = since(fault);
-    fault_note(fault, "%" PRIu64 " bytes swallowed", traffic.blocked);
+    fault_note(fault, "%" PRIu64 " byte%s swallowed", traffic.blocked, plural(traffic.blocked));
     fault->seen = traffic.blocked > 0;
 }
 
 static void slow_evidence(struct fault *fault)
 {
     struct traffic traffic = since(fault);
-    fault_note(fault, "%" PRIu64 " bytes passed through it", traffic.passed);
+    fault_note(fault, "%" PRIu64 " byte%s passed through it", traffic.passed,
+               plural(traffic.passed));
     fault->seen = traffic.passed > 0;
 }
 
@@ -99,14 +100,8 @@ const struct verb verb_cut = {.begin = cut_begin, .end = cut_end, .evidence = cu
 /* Cuts that come and go; phase: it is cut now. */
 static void flap_step(struct fault *fault, uint64_t now_ns)
 {
-    uint64_t down_ns = (fault->spec->given & PARAM_BIT(DOWN)) != 0 ? fault->spec->down_ns
-                                                                   : fault->spec->period_ns / 2;
     each_link(fault, fault->phase ? join_link : cut_link);
-    fault->times += !fault->phase;
-    /* From when it was due, so that late ticks do not add up; from now if it is far behind. */
-    uint64_t from_ns = fault->next_ns + fault->spec->period_ns < now_ns ? now_ns : fault->next_ns;
-    fault->next_ns = from_ns + (fault->phase ? fault->spec->period_ns - down_ns : down_ns);
-    fault->phase = !fault->phase;
+    fault_alternate(fault, now_ns);
 }
 
 static bool flap_begin(struct fault *fault)
@@ -177,6 +172,7 @@ static void add_toxic(const struct fault *fault, struct cluster_link *link, enum
     struct toxic *toxic = toxic_new(type, stream, name);
     if (like != NULL) {
         memcpy(toxic->value, like->value, sizeof(toxic->value));
+        memcpy(toxic->rest_ns, like->rest_ns, sizeof(toxic->rest_ns));
         toxic->distribution = like->distribution;
     }
     proxy_add_toxic(link->proxy, toxic);
@@ -213,11 +209,6 @@ static bool swallow_begin(struct fault *fault)
 const struct verb verb_blackhole = {
     .begin = swallow_begin, .end = remove_toxics, .evidence = swallow_evidence};
 
-static int64_t whole_ms(uint64_t ns)
-{
-    return ns == 0 ? 0 : ns < NS_PER_MS ? 1 : (int64_t)((ns + NS_PER_MS / 2) / NS_PER_MS);
-}
-
 static void delay_link(struct fault *fault, struct cluster_link *link, uint8_t from, uint8_t to)
 {
     (void)from, (void)to;
@@ -225,8 +216,8 @@ static void delay_link(struct fault *fault, struct cluster_link *link, uint8_t f
     /* Jitter alone: around what the link has already, so as much earlier as later; what would come
      * before it was sent comes at once. The mean is the jitter, or half of it would be cut off. */
     uint64_t delay_ns = spec->verb == VERB_LINK_JITTER ? spec->jitter_ns : spec->delay_ns;
-    struct toxic like = {.value = {whole_ms(delay_ns), whole_ms(spec->jitter_ns)},
-                         .distribution = (enum delay_distribution)spec->distribution};
+    struct toxic like = {.distribution = (enum delay_distribution)spec->distribution};
+    toxic_set_latency(&like, delay_ns, spec->jitter_ns);
     add_toxic(fault, link, TOXIC_LATENCY, TOXIC_UPSTREAM, &like);
 }
 
@@ -261,14 +252,51 @@ const struct verb verb_bandwidth = {
 
 /* ---- Partitions ---- */
 
+/* A link is cut while either end is cut off from all. */
+static void swizzle_to(struct fault *fault, uint8_t apart)
+{
+    for (uint8_t i = 0; i < fault->inject->place_count; i++) {
+        for (uint8_t j = 0; j < fault->inject->place_count; j++) {
+            uint8_t ends = (uint8_t)(1u << i | 1u << j);
+            bool was = (fault->apart & ends) != 0, is = (apart & ends) != 0;
+            if (i != j && was != is)
+                (is ? cut_link : join_link)(fault, inject_link(fault->inject, i, j), i, j);
+        }
+    }
+    fault->apart = apart;
+}
+
+static void partition_step(struct fault *fault, uint64_t now_ns)
+{
+    uint32_t count = fault->inject->place_count;
+    (void)now_ns;
+    swizzle_to(fault, scenario_swizzle(count, fault->luck, (uint32_t)++fault->times));
+    fault->next_ns = fault->times == 2 * count
+                         ? NEVER
+                         : fault->began_ns + fault->times * fault->spec->for_ns / (2 * count);
+}
+
+static bool swizzle_begin(struct fault *fault)
+{
+    fault->before = measure(fault);
+    fault->luck = rng_next(&fault->inject->rng);
+    partition_step(fault, fault->began_ns);
+    return true;
+}
+
 static bool partition_begin(struct fault *fault)
 {
+    if (fault->spec->shape == SCENARIO_SWIZZLE)
+        return swizzle_begin(fault);
     return fault->spec->how == SCENARIO_BLACKHOLE ? swallow_begin(fault) : cut_begin(fault);
 }
 
 static void partition_end(struct fault *fault)
 {
-    if (fault->spec->how == SCENARIO_BLACKHOLE)
+    fault->next_ns = NEVER;
+    if (fault->spec->shape == SCENARIO_SWIZZLE)
+        swizzle_to(fault, 0);
+    else if (fault->spec->how == SCENARIO_BLACKHOLE)
         remove_toxics(fault);
     else
         cut_end(fault);
@@ -282,8 +310,10 @@ static void partition_evidence(struct fault *fault)
         cut_evidence(fault);
 }
 
-const struct verb verb_partition = {
-    .begin = partition_begin, .end = partition_end, .evidence = partition_evidence};
+const struct verb verb_partition = {.begin = partition_begin,
+                                    .step = partition_step,
+                                    .end = partition_end,
+                                    .evidence = partition_evidence};
 
 /* ---- replication.pause: held both ways, and delivered after, as FIS has it ---- */
 
@@ -324,7 +354,7 @@ static void hold_end(struct fault *fault)
 static void hold_evidence(struct fault *fault)
 {
     struct traffic traffic = since(fault);
-    fault_note(fault, "%" PRIu64 " bytes held", fault->held_most);
+    fault_note(fault, "%" PRIu64 " byte%s held", fault->held_most, plural(fault->held_most));
     fault->seen = fault->held_most > 0 || traffic.blocked > 0;
 }
 

@@ -12,7 +12,7 @@
 
 enum { WATCH_MS = 5 };
 
-static void each_place(struct fault *fault, void (*act)(struct fault *fault, struct place *place))
+void fault_each_place(struct fault *fault, void (*act)(struct fault *fault, struct place *place))
 {
     for (uint8_t i = 0; i < fault->inject->place_count; i++)
         if ((fault->regions >> i & 1) != 0)
@@ -26,13 +26,26 @@ static uint8_t bit_of(const struct place *place)
 
 /* ---- Ending processes: kill, leader.kill, restart, wipe ---- */
 
+/* It runs, and no other fault is about to end it. */
+static bool is_alive(const struct place *place)
+{
+    return place->site->process != NULL && place->downs == 0;
+}
+
 /* Of what a verb ends, at least one must be there. */
 static bool any_alive(struct fault *fault)
 {
-    for (uint8_t i = 0; i < fault->inject->place_count; i++)
-        if ((fault->regions >> i & 1) != 0 && inject_place(fault->inject, i)->site->process != NULL)
+    bool ending = false;
+    for (uint8_t i = 0; i < fault->inject->place_count; i++) {
+        const struct place *place = inject_place(fault->inject, i);
+        if ((fault->regions >> i & 1) == 0)
+            continue;
+        if (is_alive(place))
             return true;
-    return fault_refuse(fault, "it is dead already");
+        ending = ending || place->site->process != NULL;
+    }
+    return fault_refuse(fault,
+                        ending ? "another fault is ending it just now" : "it is dead already");
 }
 
 static void kill_place(struct fault *fault, struct place *place)
@@ -40,7 +53,7 @@ static void kill_place(struct fault *fault, struct place *place)
     struct buf error;
     bool wiped = fault->spec->verb == VERB_DISK_WIPE;
     int signal = wiped || fault->spec->signal == 0 ? SIGKILL : fault->spec->signal;
-    if (place->site->process == NULL)
+    if (!is_alive(place))
         return;
     buf_init(&error);
     (void)site_signal(place->site, signal, &error);
@@ -57,7 +70,7 @@ static bool kill_begin(struct fault *fault)
         return fault_refuse(fault, "%s", fault->inject->disk_trouble);
     if (!any_alive(fault))
         return false;
-    each_place(fault, kill_place);
+    fault_each_place(fault, kill_place);
     fault->next_ns = fault->began_ns;
     return true;
 }
@@ -65,6 +78,8 @@ static bool kill_begin(struct fault *fault)
 static void lose_unsynced(struct fault *fault, struct place *place)
 {
     struct disk_loss loss = disk_lose_unsynced(place->disk);
+    if (fault->times > 0 && loss.failed == 0)
+        return;
     fault_note(fault, "%" PRIu64 " unsynced bytes of %u files dropped in %s", loss.bytes,
                loss.files, place->site->name);
     if (loss.failed != 0)
@@ -94,7 +109,8 @@ static void meet_death(struct fault *fault, struct place *place)
         return;
     fault->seen_down |= bit_of(place);
     fault->seen = true;
-    fault_note(fault, "the process of %s has ended", place->site->name);
+    if (fault->times == 0) /* of a loop, the first round is told */
+        fault_note(fault, "the process of %s has ended", place->site->name);
     if (fault->spec->lose_unsynced && place->disk != NULL)
         lose_unsynced(fault, place);
     if (fault->spec->verb == VERB_DISK_WIPE)
@@ -103,7 +119,7 @@ static void meet_death(struct fault *fault, struct place *place)
 
 static void kill_step(struct fault *fault, uint64_t now_ns)
 {
-    each_place(fault, meet_death);
+    fault_each_place(fault, meet_death);
     bool all = fault->seen_down == fault->down;
     fault->next_ns = all ? NEVER : now_ns + WATCH_MS * NS_PER_MS;
 }
@@ -121,7 +137,7 @@ static void let_start(struct fault *fault, struct place *place)
 static void kill_end(struct fault *fault)
 {
     fault->patience_ns = STARTING_MS_MAX * NS_PER_MS;
-    each_place(fault, let_start);
+    fault_each_place(fault, let_start);
 }
 
 static bool all_up(struct fault *fault)
@@ -141,7 +157,7 @@ static bool all_up(struct fault *fault)
 
 static void kill_evidence(struct fault *fault)
 {
-    if (fault->seen_down == 0)
+    if (fault->seen_down == 0 && fault->times == 0)
         fault_note(fault, "it did not end");
 }
 
@@ -160,7 +176,7 @@ const struct verb verb_wipe = {.begin = kill_begin,
 
 static void restart_step(struct fault *fault, uint64_t now_ns)
 {
-    each_place(fault, meet_death);
+    fault_each_place(fault, meet_death);
     if (fault->seen_down != fault->down)
         fault->next_ns = now_ns + WATCH_MS * NS_PER_MS;
     else if (!fault->phase) {
@@ -168,7 +184,7 @@ static void restart_step(struct fault *fault, uint64_t now_ns)
         fault->next_ns = now_ns + fault->spec->down_ns;
     } else {
         fault->next_ns = NEVER;
-        each_place(fault, let_start);
+        fault_each_place(fault, let_start);
         fault->times = 1;
     }
 }
@@ -187,7 +203,7 @@ static void restart_evidence(struct fault *fault)
 {
     kill_evidence(fault);
     if (fault->times == 0) { /* given up: nobody is kept dead by it */
-        each_place(fault, let_start);
+        fault_each_place(fault, let_start);
         fault->seen = false;
     }
     for (uint8_t i = 0; i < fault->inject->place_count; i++) {
@@ -205,15 +221,69 @@ const struct verb verb_restart = {.begin = kill_begin,
                                   .settled = restart_settled,
                                   .evidence = restart_evidence};
 
+/* ---- restart-loop: rounds of it, for as long as it holds ---- */
+
+static void start_place(struct fault *fault, struct place *place)
+{
+    (void)fault;
+    place_start(place);
+}
+
+/* A round: all that run are ended, are seen dead, stay so, are started; then the next is waited
+ * for. phase: they are dead. */
+static void loop_step(struct fault *fault, uint64_t now_ns)
+{
+    if (fault->down == 0) {
+        fault_each_place(fault, start_place); /* what has not come up from the last round */
+        fault_each_place(fault, kill_place);
+        fault->next_ns = now_ns + (fault->down == 0 ? TICK_MS : WATCH_MS) * NS_PER_MS;
+        return;
+    }
+    fault_each_place(fault, meet_death);
+    if (fault->seen_down != fault->down) {
+        fault->next_ns = now_ns + WATCH_MS * NS_PER_MS;
+    } else if (!fault->phase) {
+        fault->phase = true;
+        fault->next_ns = now_ns + fault->spec->down_ns;
+    } else {
+        fault_each_place(fault, let_start);
+        fault->phase = false;
+        fault->down = fault->seen_down = 0;
+        fault->times++;
+        fault->next_ns = fault->began_ns + fault->times * fault->spec->period_ns;
+    }
+}
+
+static void loop_end(struct fault *fault)
+{
+    fault->patience_ns = STARTING_MS_MAX * NS_PER_MS;
+    fault->next_ns = NEVER;
+    fault_each_place(fault, let_start);
+}
+
+static void loop_evidence(struct fault *fault)
+{
+    kill_evidence(fault);
+    fault->seen = fault->times > 0;
+    fault_note(fault, "started again %" PRIu64 " time%s", fault->times, plural(fault->times));
+}
+
+const struct verb verb_restart_loop = {.begin = kill_begin,
+                                       .step = loop_step,
+                                       .end = loop_end,
+                                       .settled = all_up,
+                                       .evidence = loop_evidence};
+
 /* ---- start: ends the faults that keep it dead ---- */
 
 static bool keeps_dead(const struct fault *fault)
 {
     return fault->verb == &verb_kill || fault->verb == &verb_wipe ||
+           fault->verb == &verb_restart_loop ||
            (fault->verb == &verb_disk && fault->spec->verb == VERB_DISK_TORN_WRITE);
 }
 
-static void end_those(struct fault *fault, bool (*of)(const struct fault *fault))
+void fault_end_those(struct fault *fault, bool (*of)(const struct fault *fault))
 {
     list_each(link, spare, &fault->inject->faults)
     {
@@ -221,12 +291,6 @@ static void end_those(struct fault *fault, bool (*of)(const struct fault *fault)
         if (other != fault && of(other) && (other->regions & fault->regions) != 0)
             fault_end(other);
     }
-}
-
-static void start_place(struct fault *fault, struct place *place)
-{
-    (void)fault;
-    place_start(place);
 }
 
 static bool start_begin(struct fault *fault)
@@ -237,8 +301,8 @@ static bool start_begin(struct fault *fault)
                               inject_place(fault->inject, i)->site->process != NULL);
     if (all_run)
         return fault_refuse(fault, "it runs already");
-    end_those(fault, keeps_dead);
-    each_place(fault, start_place);
+    fault_end_those(fault, keeps_dead);
+    fault_each_place(fault, start_place);
     return true;
 }
 
@@ -261,90 +325,3 @@ static void start_evidence(struct fault *fault)
 
 const struct verb verb_start = {
     .begin = start_begin, .end = start_end, .settled = all_up, .evidence = start_evidence};
-
-/* ---- pause and resume ---- */
-
-/* What the kernel says: T is stopped. */
-static bool is_stopped(const struct place *place)
-{
-    char path[64], text[512];
-    if (place->site->process == NULL)
-        return false;
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int)process_pid(place->site->process));
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    size_t len = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[len] = 0;
-    const char *name_end = strrchr(text, ')');
-    return name_end != NULL && strncmp(name_end, ") T", 3) == 0;
-}
-
-static void pause_place(struct fault *fault, struct place *place)
-{
-    struct buf error;
-    buf_init(&error);
-    if (place->site->process != NULL)
-        journal_add_process(fault->inject->journal, process_pid(place->site->process));
-    if (place->site->state == SITE_PAUSED || site_pause(place->site, &error)) {
-        place->pauses++;
-        fault->down |= bit_of(place);
-        fault->seen = fault->seen || is_stopped(place);
-    }
-    buf_deinit(&error);
-}
-
-static bool pause_begin(struct fault *fault)
-{
-    each_place(fault, pause_place);
-    return fault->down != 0 || fault_refuse(fault, "it does not run");
-}
-
-static void resume_place(struct fault *fault, struct place *place)
-{
-    struct buf error;
-    if ((fault->down & bit_of(place)) == 0 || --place->pauses > 0)
-        return;
-    buf_init(&error);
-    if (place->site->state == SITE_PAUSED)
-        (void)site_resume(place->site, &error);
-    buf_deinit(&error);
-}
-
-static void pause_end(struct fault *fault)
-{
-    each_place(fault, resume_place);
-}
-
-static void pause_evidence(struct fault *fault)
-{
-    fault_note(fault, fault->seen ? "stopped, as the kernel says" : "it was not seen stopped");
-}
-
-const struct verb verb_pause = {.begin = pause_begin, .end = pause_end, .evidence = pause_evidence};
-
-static bool is_pause(const struct fault *fault)
-{
-    return fault->verb == &verb_pause;
-}
-
-static bool resume_begin(struct fault *fault)
-{
-    end_those(fault, is_pause);
-    return true;
-}
-
-static void resume_evidence(struct fault *fault)
-{
-    fault->seen = true;
-    for (uint8_t i = 0; i < fault->inject->place_count; i++) {
-        const struct place *place = inject_place(fault->inject, i);
-        if ((fault->regions >> i & 1) == 0)
-            continue;
-        fault->seen = fault->seen && place->site->state != SITE_PAUSED;
-        fault_note(fault, "%s is %s", place->site->name, site_state_name(place->site->state));
-    }
-}
-
-const struct verb verb_resume = {.begin = resume_begin, .evidence = resume_evidence};

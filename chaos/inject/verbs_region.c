@@ -18,7 +18,8 @@ static json_t *message_rule(const struct fault *fault, const char *kind, uint8_t
 {
     const struct inject *inject = fault->inject;
     uint8_t to = fault->pairs[from], peer = 0;
-    json_t *rule = json_pack("{s:s, s:f}", "kind", kind, "share", fault->spec->share);
+    json_t *rule = json_pack("{s:s, s:f, s:f}", "kind", kind, "share", fault->spec->share,
+                             "correlation", fault->spec->correlation);
     while (peer + 1u < inject->place_count && (to >> peer & 1) == 0)
         peer++;
     if (to == 1u << peer) /* else it is all of them: nobody can name two */
@@ -72,6 +73,7 @@ static json_t *rule_of(const struct fault *fault, uint8_t place)
     return message_rule(fault,
                         verb == VERB_LINK_LOSS        ? "loss"
                         : verb == VERB_LINK_DUPLICATE ? "duplicate"
+                        : verb == VERB_LINK_CORRUPT   ? "corrupt"
                                                       : "reorder",
                         place);
 }
@@ -121,16 +123,27 @@ static void rule_end(struct fault *fault)
 static void rule_evidence(struct fault *fault)
 {
     enum scenario_verb verb = fault->spec->verb;
-    uint64_t hits = 0;
-    for (uint8_t i = 0; i < fault->inject->place_count; i++)
+    uint64_t hits = 0, closed = 0;
+    for (uint8_t i = 0; i < fault->inject->place_count; i++) {
         hits += fault->hits[i].now + fault->hits[i].before;
-    fault_note(fault, "%" PRIu64 " %s", hits,
-               verb == VERB_CLIENT_BLOCK     ? "requests and answers kept back"
-               : verb == VERB_LINK_LOSS      ? "messages lost"
-               : verb == VERB_LINK_DUPLICATE ? "messages doubled"
-               : verb == VERB_LINK_REORDER   ? "messages held back"
-                                             : "requests answered with the error");
+        closed += fault->hits[i].closed_now + fault->hits[i].closed_before;
+    }
+    bool of_api = verb == VERB_API_ERROR || verb == VERB_API_THROTTLE;
+    fault_note(fault, "%" PRIu64 " %s%s %s", hits,
+               verb == VERB_LINK_CORRUPT             ? "byte"
+               : of_api || verb == VERB_CLIENT_BLOCK ? "request"
+                                                     : "message",
+               plural(hits),
+               verb == VERB_LINK_LOSS        ? "lost"
+               : verb == VERB_LINK_DUPLICATE ? "doubled"
+               : verb == VERB_LINK_CORRUPT   ? "corrupted"
+               : of_api                      ? "answered with the error"
+                                             : "kept back");
     fault->seen = hits > 0;
+    if (verb != VERB_LINK_CORRUPT)
+        return;
+    fault_note(fault, "%" PRIu64 " stream%s closed by it", closed, plural(closed));
+    fault->seen = closed > 0; /* a receiver that noticed nothing was not tried, or failed */
 }
 
 const struct verb verb_rule = {
@@ -204,8 +217,8 @@ static void clock_evidence(struct fault *fault)
     else if (spec->verb == VERB_CLOCK_RATE)
         fault_note(fault, "rate read back: %" PRId64 " ppm", spec->ppm);
     else if (spec->verb == VERB_CLOCK_STROBE)
-        fault_note(fault, "moved %" PRIu64 " times by %" PRId64 " ms", fault->times,
-                   round_ms(spec->offset_ns));
+        fault_note(fault, "moved %" PRIu64 " time%s by %" PRId64 " ms", fault->times,
+                   plural(fault->times), round_ms(spec->offset_ns));
     else
         fault_note(fault, "offset read back: %" PRId64 " ms", round_ms(spec->offset_ns));
 }
@@ -266,8 +279,8 @@ static void transfer_evidence(struct fault *fault)
     for (uint8_t i = 0; i < fault->inject->place_count; i++)
         groups += fault->hits[i].now;
     bool all = transfer_settled(fault);
-    fault_note(fault, "%" PRIu64 " groups were to be led by %s, %s", groups,
-               inject_name(fault->inject, fault->to),
+    fault_note(fault, "%" PRIu64 " group%s to be led by %s, %s", groups,
+               groups == 1 ? " was" : "s were", inject_name(fault->inject, fault->to),
                all ? "and none is led by whom it was any more" : "and some have stayed");
     fault->seen = all && groups > 0;
 }

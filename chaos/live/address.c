@@ -92,6 +92,14 @@ bool address_is_loopback(const struct address *address)
     return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) != 0;
 }
 
+void address_make_dialled(struct address *address)
+{
+    if (strcmp(address->host, "0.0.0.0") == 0)
+        snprintf(address->host, sizeof(address->host), "127.0.0.1");
+    else if (strcmp(address->host, "::") == 0)
+        snprintf(address->host, sizeof(address->host), "::1");
+}
+
 void address_from_socket(const struct sockaddr_storage *from, struct address *ret)
 {
     *ret = (struct address){.port = 0};

@@ -28,6 +28,8 @@ void address_print(const struct address *address, char ret[ADDRESS_MAX]);
 /* Numeric hosts and "localhost" only: needs no resolver. */
 bool address_numeric(const struct address *address, struct sockaddr_storage *ret);
 bool address_is_loopback(const struct address *address);
+/* As who is on this machine reaches it, if it means all interfaces. */
+void address_make_dialled(struct address *address);
 /* Of a socket address that libuv gave. */
 void address_from_socket(const struct sockaddr_storage *from, struct address *ret);
 

@@ -98,9 +98,11 @@ static void stamp(struct stage *stage, struct segment *segment, uint64_t due_ns)
 
 static uint64_t draw_delay_ns(struct chain *chain, const struct toxic *toxic)
 {
-    uint64_t latency = (uint64_t)toxic->value[TOXIC_LATENCY_MS];
-    uint64_t jitter = (uint64_t)toxic->value[TOXIC_JITTER_MS];
-    return delay_draw(chain->rng, toxic->distribution, latency, jitter) * NS_PER_MS;
+    uint64_t latency_ns = (uint64_t)toxic->value[TOXIC_LATENCY_MS] * NS_PER_MS;
+    uint64_t jitter_ns = (uint64_t)toxic->value[TOXIC_JITTER_MS] * NS_PER_MS;
+    return delay_draw(chain->rng, toxic->distribution,
+                      latency_ns + toxic->rest_ns[TOXIC_LATENCY_MS],
+                      jitter_ns + toxic->rest_ns[TOXIC_JITTER_MS]);
 }
 
 /* Cuts `len` bytes off the front as a segment of their own. */

@@ -258,10 +258,7 @@ static bool site_init(struct site *site, struct buf *error)
         return false;
     }
     struct address dial = site->address;
-    if (strcmp(dial.host, "0.0.0.0") == 0)
-        snprintf(dial.host, sizeof(dial.host), "127.0.0.1");
-    else if (strcmp(dial.host, "::") == 0)
-        snprintf(dial.host, sizeof(dial.host), "::1");
+    address_make_dialled(&dial);
     address_print(&dial, site->dial);
     struct client_config client = {.address = site->dial,
                                    .connections_max = 256,

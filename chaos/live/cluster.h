@@ -111,7 +111,7 @@ bool link_is_up(const struct cluster_link *link);
 /* Sets, changes or (0, 0) removes the latency of the way from `from` to `to`. */
 void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms);
 /* The same, of any distribution. */
-void link_shape(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms,
+void link_shape(struct cluster_link *link, uint64_t delay_ns, uint64_t jitter_ns,
                 enum delay_distribution distribution);
 /* Sets, changes or (0) removes a bound on its bytes a second, on the way there. */
 void link_limit(struct cluster_link *link, uint64_t rate_bytes);

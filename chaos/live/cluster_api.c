@@ -8,6 +8,7 @@
 
 #include "chaos/live/console.h"
 #include "chaos/live/control.h"
+#include "chaos/live/runs.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
@@ -275,13 +276,37 @@ static void serve_conflicts(struct control_request *request)
                      "newest: expected a number from 1 to %d", NEWEST_MAX);
 }
 
+/* ---- Runs ---- */
+
+static void serve_runs(struct control_request *request)
+{
+    control_answer(request->control, request->exchange, 200, runs_list(request->control->runs));
+}
+
+static void send_report(struct control_request *request, const char *name, const char *time)
+{
+    struct buf page cleanup(buf_deinit) = {0};
+    if (runs_read_report(request->control->runs, name, time, &page))
+        console_serve_report(buf_view(&page), request->exchange);
+    else
+        control_fail(request->control, request->exchange, 404,
+                     "there is no such run here: /v1/runs lists them");
+}
+
+/* Of the newest run. */
 static void serve_report(struct control_request *request)
 {
-    const struct control_run *run = request->control->run;
-    const char *path = run == NULL ? NULL : run->report_path(run->context);
-    if (path == NULL || !console_serve_report(path, request->exchange))
-        control_fail(request->control, request->exchange, 404, "there is no report of a run here");
+    json_t *runs = runs_list(request->control->runs), *newest = json_array_get(runs, 0);
+    if (newest == NULL)
+        control_fail(request->control, request->exchange, 404,
+                     "no run of `tidemark chaos` has left a report here");
+    else
+        send_report(request, json_string_value(json_object_get(newest, "name")),
+                    json_string_value(json_object_get(newest, "time")));
+    json_decref(runs);
 }
+
+/* ---- All routes ---- */
 
 static const struct {
     const char *name;
@@ -289,6 +314,7 @@ static const struct {
 } shown[] = {
     {"status", serve_status},       {"console", serve_console}, {"report", serve_report},
     {"conflicts", serve_conflicts}, {"regions", serve_regions}, {"links", serve_links},
+    {"runs", serve_runs},
 };
 
 bool cluster_api(struct control_request *request)
@@ -297,20 +323,23 @@ bool cluster_api(struct control_request *request)
     if (len < 2 || strcmp(request->path[0], "v1") != 0)
         return false;
     const char *what = request->path[1];
-    bool get = bytes_is(request->method, "GET");
     size_t at = 0;
     while (at < array_len(shown) && (len != 2 || strcmp(what, shown[at].name) != 0))
         at++;
     bool region = len == 4 && strcmp(what, "regions") == 0;
+    bool run = len == 4 && strcmp(what, "runs") == 0;
     bool link = len == 5 && strcmp(what, "links") == 0;
-    if (at == array_len(shown) && !region && !link)
+    if (at == array_len(shown) && !region && !link && !run)
         return false;
-    if (get != (len == 2) || (len > 2 && !bytes_is(request->method, "POST"))) {
+    const char *method = region || link ? "POST" : "GET";
+    if (!bytes_is(request->method, method)) {
         control_fail(request->control, request->exchange, 405, "method not allowed: expected %s",
-                     len == 2 ? "GET" : "POST");
+                     method);
         return true;
     }
-    if (link)
+    if (run)
+        send_report(request, request->path[2], request->path[3]);
+    else if (link)
         serve_link(request);
     else if (region)
         serve_region(request);

@@ -8,6 +8,7 @@
 #include "chaos/live/cluster.h"
 #include "conflict/base/check.h"
 
+#define NS_PER_MS UINT64_C(1000000)
 #define DELAY_TOXIC "delay"
 #define LIMIT_TOXIC "limit"
 
@@ -63,7 +64,8 @@ static struct toxic *find_own(struct cluster_link *link, const char *name, enum 
 static void set_own(struct cluster_link *link, const char *name, const struct toxic *wished)
 {
     struct toxic *toxic = find_own(link, name, wished->type);
-    if (wished->value[0] == 0 && wished->value[1] == 0) {
+    if ((wished->value[0] | wished->value[1]) == 0 &&
+        (wished->rest_ns[0] | wished->rest_ns[1]) == 0) {
         if (toxic != NULL)
             proxy_remove_toxic(link->proxy, toxic);
         return;
@@ -72,6 +74,7 @@ static void set_own(struct cluster_link *link, const char *name, const struct to
     if (fresh)
         toxic = toxic_new(wished->type, TOXIC_UPSTREAM, name);
     memcpy(toxic->value, wished->value, sizeof(toxic->value));
+    memcpy(toxic->rest_ns, wished->rest_ns, sizeof(toxic->rest_ns));
     toxic->distribution = wished->distribution;
     if (fresh)
         proxy_add_toxic(link->proxy, toxic);
@@ -79,18 +82,17 @@ static void set_own(struct cluster_link *link, const char *name, const struct to
         proxy_update_toxic(link->proxy, toxic);
 }
 
-void link_shape(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms,
+void link_shape(struct cluster_link *link, uint64_t delay_ns, uint64_t jitter_ns,
                 enum delay_distribution distribution)
 {
-    set_own(link, DELAY_TOXIC,
-            &(struct toxic){.type = TOXIC_LATENCY,
-                            .value = {(int64_t)delay_ms, (int64_t)jitter_ms},
-                            .distribution = distribution});
+    struct toxic wished = {.type = TOXIC_LATENCY, .distribution = distribution};
+    toxic_set_latency(&wished, delay_ns, jitter_ns);
+    set_own(link, DELAY_TOXIC, &wished);
 }
 
 void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms)
 {
-    link_shape(link, delay_ms, jitter_ms, DELAY_UNIFORM);
+    link_shape(link, delay_ms * NS_PER_MS, jitter_ms * NS_PER_MS, DELAY_UNIFORM);
 }
 
 void link_limit(struct cluster_link *link, uint64_t rate_bytes)

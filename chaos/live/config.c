@@ -222,7 +222,8 @@ bool config_set_seed(struct config *config, const char *text, struct buf *error)
 {
     if (parse_whole(text, UINT64_MAX, &config->seed))
         return true;
-    buf_printf(error, "'%.64s' is no seed: expected a whole number", text);
+    buf_printf(error, "'%.64s' is no seed: expected a whole number from 0 to %llu", text,
+               (unsigned long long)UINT64_MAX);
     return false;
 }
 

@@ -4,9 +4,6 @@
 
 #include "chaos/live/console.h"
 
-#include <stdio.h>
-
-#include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
 #define POLICY                                                                                     \
@@ -18,8 +15,6 @@
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "                      \
     "style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "              \
     "frame-ancestors 'none'"
-
-enum { REPORT_BYTES_MAX = 16 * 1024 * 1024 };
 
 const struct console_file *console_find(const struct http_request *request)
 {
@@ -53,21 +48,7 @@ void console_serve(const struct console_file *file, struct exchange *exchange)
     exchange_respond(exchange, fresh ? 304 : 200, headers, array_len(headers), file->content);
 }
 
-static bool read_file(const char *path, struct buf *to)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL)
-        return false;
-    uint8_t block[65536];
-    size_t len;
-    while (to->len <= REPORT_BYTES_MAX && (len = fread(block, 1, sizeof(block), file)) > 0)
-        buf_append_bytes(to, bytes_make(block, len));
-    bool good = !ferror(file) && to->len <= REPORT_BYTES_MAX;
-    fclose(file);
-    return good;
-}
-
-bool console_serve_report(const char *path, struct exchange *exchange)
+void console_serve_report(struct bytes content, struct exchange *exchange)
 {
     const struct http_header headers[] = {
         {bytes_literal("content-type"), bytes_literal("text/html; charset=utf-8")},
@@ -77,10 +58,5 @@ bool console_serve_report(const char *path, struct exchange *exchange)
         {bytes_literal("x-content-type-options"), bytes_literal("nosniff")},
         {bytes_literal("cache-control"), bytes_literal("no-store")},
     };
-    struct buf content cleanup(buf_deinit);
-    buf_init(&content);
-    if (!read_file(path, &content))
-        return false;
-    exchange_respond(exchange, 200, headers, array_len(headers), buf_view(&content));
-    return true;
+    exchange_respond(exchange, 200, headers, array_len(headers), content);
 }

@@ -22,7 +22,7 @@ const struct console_file *console_find(const struct http_request *request);
 void console_serve(const struct console_file *file, struct exchange *exchange);
 
 /* A chaos run's report, which is a page of its own: it is shown without the right to ask us
- * anything, for what it shows came from elsewhere. False: there is no such file to be read. */
-bool console_serve_report(const char *path, struct exchange *exchange);
+ * anything, for what it shows came from elsewhere. */
+void console_serve_report(struct bytes content, struct exchange *exchange);
 
 #endif

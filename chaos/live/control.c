@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "chaos/live/console.h"
+#include "chaos/live/runs.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
@@ -58,9 +59,17 @@ static bool is_safe(struct bytes method)
     return bytes_is(method, "GET") || bytes_is(method, "HEAD");
 }
 
+/* A person who follows a link from another site to the console has asked for it, and sees a page
+ * that its site cannot look into. Every other fetch from there is the site's own. */
+static bool is_visit(const struct http_request *request)
+{
+    return bytes_is(header(request, "sec-fetch-mode"), "navigate") &&
+           bytes_is(header(request, "sec-fetch-dest"), "document");
+}
+
 /* Toxiproxy turns all browsers away. Ours are let in, for the console is one, and must say of a
  * change that they ask from here; what only reads gives a foreign page nothing that its browser
- * would let it see. */
+ * would let it see, and is refused all the same. */
 const char *control_suspicion(const struct control *control, const struct http_request *request)
 {
     struct bytes origin = header(request, "origin");
@@ -71,11 +80,10 @@ const char *control_suspicion(const struct control *control, const struct http_r
         return "User agent not allowed";
     if (request->host.len > 0 && !host_is_ours(control, request->host))
         return "the Host is not this control API's address: ask for it by 127.0.0.1 or localhost";
-    if (page)
-        return NULL;
     if (origin.len > 0 && !origin_is_ours(control, origin, request->host))
         return "the Origin is another site: web pages may not control a cluster";
-    if (site.len > 0 && !bytes_is(site, "same-origin") && !bytes_is(site, "none"))
+    if (site.len > 0 && !bytes_is(site, "same-origin") && !bytes_is(site, "none") &&
+        !(page && is_visit(request)))
         return "Sec-Fetch-Site is another site: web pages may not control a cluster";
     if (browser && !is_safe(request->method) && origin.len == 0 && !bytes_is(site, "same-origin"))
         return "a browser must say where a change comes from: neither Origin nor Sec-Fetch-Site";
@@ -89,7 +97,7 @@ static void respond(struct control *control, struct exchange *exchange, int stat
 {
     char id[32];
     uint32_t count = 0;
-    struct http_header headers[5];
+    struct http_header headers[6];
     snprintf(id, sizeof(id), "%020" PRIu64, ++control->answers);
     headers[count++] =
         (struct http_header){bytes_literal("x-toxiproxy-request-id"), bytes_text(id)};
@@ -97,6 +105,8 @@ static void respond(struct control *control, struct exchange *exchange, int stat
         (struct http_header){bytes_literal("cache-control"), bytes_literal("no-store")};
     headers[count++] =
         (struct http_header){bytes_literal("x-content-type-options"), bytes_literal("nosniff")};
+    headers[count++] = (struct http_header){bytes_literal("cross-origin-resource-policy"),
+                                            bytes_literal("same-origin")};
     if (body.len > 0)
         headers[count++] =
             (struct http_header){bytes_literal("content-type"), bytes_literal("application/json")};
@@ -223,8 +233,8 @@ static void on_request(void *context, struct exchange *exchange)
     if (!split_path(http->path, request) || (!toxiproxy_api(request) && !cluster_api(request)))
         control_fail(control, exchange, 404,
                      "no such route: expected one of Toxiproxy's (/proxies, /populate, /reset, "
-                     "/version) or /v1/status, /v1/conflicts, /v1/regions, /v1/links, or / for the "
-                     "console");
+                     "/version) or /v1/status, /v1/conflicts, /v1/regions, /v1/links, /v1/runs, or "
+                     "/ for the console");
     json_decref(request->body);
     free(request);
 }
@@ -246,6 +256,7 @@ struct control *control_open(struct cluster *cluster, const char *address, struc
     limits.connections_max = CONNECTIONS_MAX;
     limits.body_bytes_max = BODY_MAX;
     control->cluster = cluster;
+    control->runs = RUNS_DIRECTORY;
     check(address_parse(bytes_text(address), &control->address));
     control->server =
         server_listen(cluster->loop, address, &limits, NULL, &handler, reason, sizeof(reason));

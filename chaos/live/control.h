@@ -14,20 +14,18 @@
 
 enum { CONTROL_PATH_MAX = 6, CONTROL_SEGMENT_MAX = 256 };
 
-/* What a chaos run lets the console show. All answers are the caller's. */
+/* What a chaos run lets the console show while it goes on. */
 struct control_run {
-    /* What holds now: an array of {id, verb, target, since_ms (wall clock), evidence}. */
+    /* What holds now: an array of {id, verb, target, since_ms (wall clock), evidence}; the
+     * caller's. */
     json_t *(*faults)(void *context);
-    /* The last run: {name, verdict, sentence, at_ms}, or null. */
-    json_t *(*report)(void *context);
-    /* Its report.html; NULL: there is none. Borrowed until the run does something else. */
-    const char *(*report_path)(void *context);
     void *context;
 };
 
 struct control {
     struct cluster *cluster;
     const struct control_run *run; /* the runner's, who sets it; NULL: no chaos here */
+    const char *runs;              /* the directory of finished runs (runs.h) */
     struct server *server;
     struct address address; /* as bound */
     uint64_t answers;

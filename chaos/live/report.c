@@ -253,7 +253,6 @@ static void add_console(json_t *all, const struct report *report)
         add_tables(tables, &report->asks[i]);
     json_object_set_new(all, "tables", tables);
     json_object_set_new(all, "faults", run == NULL ? json_array() : run->faults(run->context));
-    json_object_set_new(all, "report", run == NULL ? json_null() : run->report(run->context));
 }
 
 static json_t *status_of(struct report *report)

@@ -179,8 +179,19 @@ enum toxic_error toxic_update(struct toxic *toxic, json_t *body, char reason[TOX
         !read_attributes(body, toxic->type, reason, values))
         return TOXIC_BAD_BODY;
     toxic->toxicity = toxicity;
+    for (size_t i = 0; i < array_len(toxic->rest_ns); i++)
+        if (toxic->value[i] != values[i])
+            toxic->rest_ns[i] = 0;
     memcpy(toxic->value, values, sizeof(values));
     return TOXIC_OK;
+}
+
+void toxic_set_latency(struct toxic *toxic, uint64_t latency_ns, uint64_t jitter_ns)
+{
+    toxic->value[TOXIC_LATENCY_MS] = (int64_t)(latency_ns / 1000000);
+    toxic->value[TOXIC_JITTER_MS] = (int64_t)(jitter_ns / 1000000);
+    toxic->rest_ns[TOXIC_LATENCY_MS] = latency_ns % 1000000;
+    toxic->rest_ns[TOXIC_JITTER_MS] = jitter_ns % 1000000;
 }
 
 json_t *toxic_encode(const struct toxic *toxic)

@@ -52,6 +52,7 @@ struct toxic {
     enum toxic_stream stream;
     double toxicity; /* share of the connections that it applies to, 0 to 1 */
     int64_t value[TOXIC_ATTRIBUTES_MAX];
+    uint64_t rest_ns[2]; /* of a latency and its jitter, beyond whole milliseconds; ours */
     enum delay_distribution distribution; /* of a latency's jitter; ours: theirs is uniform */
 };
 
@@ -73,6 +74,8 @@ const char *toxic_type_name(enum toxic_type type);
 enum toxic_error toxic_decode(json_t *body, char reason[TOXIC_REASON_MAX], struct toxic **ret);
 /* Reads {attributes, toxicity} over what the toxic has; all of it or nothing. */
 enum toxic_error toxic_update(struct toxic *toxic, json_t *body, char reason[TOXIC_REASON_MAX]);
+/* A latency that need not be whole milliseconds, as theirs are. */
+void toxic_set_latency(struct toxic *toxic, uint64_t latency_ns, uint64_t jitter_ns);
 json_t *toxic_encode(const struct toxic *toxic);
 
 #endif

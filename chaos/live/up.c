@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -18,6 +19,7 @@
 #include "chaos/live/command.h"
 #include "chaos/live/control.h"
 #include "chaos/live/door.h"
+#include "chaos/live/signals.h"
 #include "chaos/live/text.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
@@ -26,6 +28,7 @@ struct up {
     const struct config *config;
     bool json;
     struct loop loop;
+    struct signals signals;
     struct cluster cluster;
     struct door *door;
     struct control *control;
@@ -179,7 +182,8 @@ static void print_screen(struct up *up, const char *door, const char *control)
     for (uint32_t i = 0; i < cluster->site_count; i++)
         printf("  %-16s http://%s%s\n", cluster->sites[i].name, cluster->sites[i].dial,
                cluster->sites[i].witness ? "   witness: takes no requests" : "");
-    printf("  %-16s http://%s   Toxiproxy's API, and /v1/\n", "control", control);
+    printf("  %-16s http://%s   a page for your browser, and the control API\n", "console",
+           control);
     printf("  %-16s %s%s\n\n", "data", up->data,
            up->data_is_ours ? "   removed at the end; keep it with --data DIR" : "");
     printf("Try next, in another terminal:\n");
@@ -198,7 +202,9 @@ static void announce(struct up *up)
     char door_text[ADDRESS_MAX], control_text[ADDRESS_MAX];
     door.port = door_port(up->door);
     address_print(&door, door_text);
-    address_print(&up->control->address, control_text);
+    struct address control = up->control->address;
+    address_make_dialled(&control);
+    address_print(&control, control_text);
     up->ready = true;
     if (up->json)
         print_json(up, door_text, control_text);
@@ -237,8 +243,9 @@ static void on_changed(void *context, struct site *site, const char *line)
 
 static void on_signal(void *context, int signal)
 {
-    (void)signal;
     struct up *up = context;
+    if (signal == SIGINT && !up->json && !up->cluster.stopping)
+        printf("\nstopping; Ctrl-C again ends the regions at once\n");
     cluster_stop(&up->cluster);
     if (cluster_stopped(&up->cluster))
         loop_stop(&up->loop);
@@ -297,7 +304,7 @@ int up_run(const struct config *config, bool json)
         fail(&up, &error);
     } else {
         loop_init(&up.loop);
-        loop_on_signal(&up.loop, on_signal, &up);
+        signals_init(&up.signals, &up.loop, on_signal, &up);
         if (!start(&up, &error)) {
             fail(&up, &error);
             cluster_stop(&up.cluster);
@@ -309,6 +316,7 @@ int up_run(const struct config *config, bool json)
             door_close(up.door);
         if (up.control != NULL)
             control_close(up.control);
+        signals_close(&up.signals);
         loop_deinit(&up.loop);
     }
     close_data(&up);

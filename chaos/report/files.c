@@ -276,9 +276,10 @@ static bool read_lines(const char *directory, const char *name, uint64_t total_m
     while (good && !end)
         good = source_fill(&source, &end, error) && pass_lines(&source, end, reader, error);
     buf_deinit(&source.held);
-    if (good && read == saved_event_read) {
+    if (good) {
         struct buf why cleanup(buf_deinit) = {0};
-        good = saved_events_end(reader, &why);
+        good = read == saved_event_read ? saved_events_end(reader, &why)
+                                        : saved_history_end(reader, &why);
         if (!good)
             buf_printf(error, "%s:%" PRIu64 ": %.*s\n", path, source.line, (int)why.len, why.at);
     }

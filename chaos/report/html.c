@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "chaos/report/facts.h"
 #include "chaos/report/page.h"
@@ -228,10 +229,20 @@ static void put_facts(struct page *page)
     text.len = 19;
     buf_append_text(&text, " UTC");
     buf_append_u8(&text, 0);
-    put_fact(page, "Started", (const char *)text.at);
+    put_fact(page, "Started", outcome->simulated ? "in virtual time" : (const char *)text.at);
     put_fact(page, "Tidemark", outcome->version);
     page_put(page, "</dl>\n");
     buf_deinit(&text);
+}
+
+/* Without the word that it begins with, which the banner says larger. */
+static const char *sentence_of(const struct outcome *outcome)
+{
+    const char *word = facts_exit(outcome->exit);
+    size_t len = strlen(word);
+    bool told =
+        strncmp(outcome->verdict, word, len) == 0 && strncmp(outcome->verdict + len, ": ", 2) == 0;
+    return outcome->verdict + (told ? len + 2 : 0);
 }
 
 static void put_verdict(struct page *page)
@@ -246,13 +257,15 @@ static void put_verdict(struct page *page)
         [OUTCOME_SLOW] = {"doubt", "◷ Too slow: the data is right, the time is not"},
     };
     const struct outcome *outcome = page->outcome;
-    page_put(page, "<header>\n<p class=\"muted\">Tidemark chaos run</p>\n<h1>");
+    page_put(page, "<header>\n<p class=\"muted\">");
+    page_put(page, outcome->simulated ? "Tidemark, simulated run" : "Tidemark chaos run");
+    page_put(page, "</p>\n<h1>");
     page_text(page, outcome->scenario->name);
     page_put(page, "</h1>\n<p>");
     page_text(page, outcome->scenario->about);
     page_printf(page, "</p>\n<p class=\"verdict %s\" role=\"status\"><strong>%s</strong><span>",
                 banners[outcome->exit].class, banners[outcome->exit].words);
-    page_text(page, outcome->verdict);
+    page_text(page, sentence_of(outcome));
     page_put(page, "</span></p>\n");
     if (outcome->stopped != NULL) {
         page_put(page, "<p>The run ended early: ");
@@ -266,8 +279,10 @@ static void put_verdict(struct page *page)
     }
     put_facts(page);
     page_put(page, "</header>\n<nav aria-label=\"Contents\"><ul>"
-                   "<li><a href=\"#figures\">Figures</a></li>"
-                   "<li><a href=\"#timeline\">Timeline</a></li>"
+                   "<li><a href=\"#figures\">Figures</a></li>");
+    if (page_has_windows(page))
+        page_put(page, "<li><a href=\"#wrong\">What is wrong</a></li>");
+    page_put(page, "<li><a href=\"#timeline\">Timeline</a></li>"
                    "<li><a href=\"#losses\">Losses</a></li>"
                    "<li><a href=\"#staleness\">Staleness</a></li>"
                    "<li><a href=\"#faults\">Faults</a></li>"
@@ -277,22 +292,39 @@ static void put_verdict(struct page *page)
 
 /* ---- Foot ---- */
 
+static void put_command(struct page *page, struct bytes command)
+{
+    page_put(page, "<pre><code>");
+    page_bytes(page, command);
+    page_put(page, "</code></pre>\n");
+}
+
 static void put_again(struct page *page, bool whole)
 {
     const struct outcome *outcome = page->outcome;
     struct buf command = {0};
     facts_command(outcome, &command);
-    page_put(page, "<h2 id=\"again\">Run it again</h2>\n<p>The same faults on the same load, drawn "
-                   "from the same seed. Processes and disks keep their own time, so the numbers "
-                   "will differ a little.</p>\n<pre><code>");
-    page_bytes(page, buf_view(&command));
-    page_put(page, "</code></pre>\n<p>Judge this run again, from the directory in which this page "
-                   "lies:</p>\n<pre><code>tidemark chaos recheck .</code></pre>\n");
+    page_put(page, "<h2 id=\"again\">Run it again</h2>\n");
+    if (outcome->simulated != NULL) {
+        page_put(page, "<p>The same run, to the last event:</p>\n");
+        put_command(page, bytes_text(outcome->simulated));
+        page_put(page, "<p>The same scenario on processes:</p>\n");
+        put_command(page, buf_view(&command));
+    } else {
+        page_put(page, "<p>The same faults on the same load, drawn from the same seed. Processes "
+                       "and disks keep their own time, so the numbers will differ a little.</p>\n");
+        put_command(page, buf_view(&command));
+        page_put(page,
+                 "<p>Judge this run again, from the directory in which this page lies:</p>\n");
+        put_command(page, bytes_literal("tidemark chaos recheck ."));
+    }
     buf_deinit(&command);
     if (*outcome->scenario_text == 0)
         return;
     if (!whole) {
-        buf_append_text(&page->left_out, "<li>The scenario; it is in scenario.yaml.</li>\n");
+        buf_append_text(&page->left_out, outcome->simulated
+                                             ? "<li>The scenario.</li>\n"
+                                             : "<li>The scenario; it is in scenario.yaml.</li>\n");
         return;
     }
     page_put(page, "<details><summary>The scenario</summary>\n<pre><code>");
@@ -309,8 +341,10 @@ static void put_foot(struct page *page)
         buf_append_text(&page->left_out, " at a time, not of 100 ms.</li>\n");
     }
     if (page->left_out.len > 0) {
-        page_put(page, "<h2>What is not on this page</h2>\n<p>All of it is in the files beside "
-                       "it.</p>\n<ul class=\"plain\">\n");
+        page_put(page, "<h2>What is not on this page</h2>\n");
+        if (page->outcome->simulated == NULL)
+            page_put(page, "<p>All of it is in the files beside it.</p>\n");
+        page_put(page, "<ul class=\"plain\">\n");
         buf_append_bytes(&page->to, buf_view(&page->left_out));
         page_put(page, "</ul>\n");
     }

@@ -7,6 +7,7 @@
 #include "chaos/report/facts.h"
 #include "chaos/report/page.h"
 #include "chaos/report/text.h"
+#include "chaos/run/measure.h"
 #include "conflict/base/check.h"
 
 /* "W 4012 (us-east-1 client 3, +1.204 s)" */
@@ -47,6 +48,8 @@ static void put_fork(struct page *page, const struct chain_fork *fork)
         page_put(page, "; both go back to an absent item");
     else
         page_printf(page, "; both go back to %" PRIu64, ops[fork->base].written);
+    if (fork->open)
+        page_put(page, "; so many are lost, but perhaps another than this");
     page_put(page, "</li>\n");
 }
 
@@ -72,11 +75,25 @@ static void list_close(struct page *page, uint32_t shown)
     page_put(page, shown > IN_SIGHT ? "</ol></details>\n" : "</ol>\n");
 }
 
+/* What is neither in the list nor known to be safe. */
+static void put_unjudged(struct page *page)
+{
+    const struct outcome_check *chain = measure_check(page->outcome, "chain");
+    uint64_t count = chain == NULL ? UINT64_MAX : verdict_get(&chain->verdict, "unjudged");
+    if (count != UINT64_MAX && count > 0)
+        page_printf(page,
+                    "<p>Of %" PRIu64 " more write%s nobody can tell whether %s lost: a write that "
+                    "was never answered may have been made upon %s.</p>\n",
+                    count, count == 1 ? "" : "s", count == 1 ? "it is" : "they are",
+                    count == 1 ? "it" : "them");
+}
+
 static void put_forks(struct page *page)
 {
     const struct chain_forks *forks = &page->outcome->forks;
     uint32_t shown = forks->count < page->rows_max ? forks->count : page->rows_max;
     page_put(page, "<h3>Lost updates</h3>\n");
+    put_unjudged(page);
     if (forks->count == 0) {
         page_put(page,
                  "<p>None was seen: no acknowledged write was overwritten by one that had not "

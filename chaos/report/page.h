@@ -54,8 +54,9 @@ double page_percent(const struct page *page, uint64_t at_ns);
 
 /* ---- Sections, in their order ---- */
 
-void page_figures(struct page *page);   /* html_figures.c: expectations, RPO, RTO, staleness */
-void page_windows(struct page *page);   /* html_window.c: what shows a violation */
+void page_figures(struct page *page); /* html_figures.c: expectations, RPO, RTO, staleness */
+void page_windows(struct page *page); /* html_window.c: what shows a violation */
+bool page_has_windows(const struct page *page);
 void page_timeline(struct page *page);  /* html_timeline.c */
 void page_losses(struct page *page);    /* html_losses.c: lost updates and lost writes */
 void page_staleness(struct page *page); /* html_staleness.c */

@@ -85,6 +85,8 @@ static json_t *run_of(const struct outcome *outcome)
     text_date(outcome->began_wall_ms, &text);
     set(run, "started", json_stringn((const char *)text.at, text.len));
     set_number(run, "duration_ns", outcome->ended_ns - outcome->began_ns);
+    set_number(run, "asked_per_s", outcome->asked_per_s == 0 ? UINT64_MAX : outcome->asked_per_s);
+    set_number(run, "begun_per_s", outcome->asked_per_s == 0 ? UINT64_MAX : outcome->begun_per_s);
     set_text(run, "stopped", outcome->stopped);
     set_text(run, "harness", outcome->harness);
     buf_reset(&text);
@@ -250,8 +252,10 @@ static json_t *rpo_of(const struct outcome *outcome)
     set_number(json, "lost_other", figure(outcome, "rpo", "lost_other"));
     set_number(json, "unjudged", figure(outcome, "rpo", "unjudged"));
     set_number(json, "count_by_regions", outcome->region_rpo_count);
+    set_text(json, "count_by_regions_why", outcome->region_rpo_why);
     set_moment(json, "lost_ns", outcome, outcome->lost_ns, RPO_NEVER);
     set(json, "lost_regions", regions(outcome, outcome->lost_regions));
+    set(json, "gone_regions", regions(outcome, outcome->gone_regions));
     for (uint32_t i = 0; i < outcome->losses.count && i < LIST_MAX; i++) {
         json_t *loss = operation_of(outcome, outcome->losses.at[i].op);
         set_text(loss, "class", facts_loss(outcome->losses.at[i].class));
@@ -315,6 +319,7 @@ static json_t *lost_updates_of(const struct outcome *outcome)
     json_t *json = json_object(), *list = json_array();
     set_number(json, "count", figure(outcome, "chain", "forks"));
     set_number(json, "late", figure(outcome, "chain", "late"));
+    set_number(json, "unjudged", figure(outcome, "chain", "unjudged"));
     for (uint32_t i = 0; i < outcome->forks.count && i < LIST_MAX; i++) {
         const struct chain_fork *fork = &outcome->forks.at[i];
         json_t *pair = json_object();
@@ -322,6 +327,7 @@ static json_t *lost_updates_of(const struct outcome *outcome)
         set(pair, "kept", operation_of(outcome, fork->rival));
         set_number(pair, "base", fork->base == CHAIN_ABSENT ? UINT64_MAX : fork->base);
         set(pair, "late", json_boolean(fork->late));
+        set(pair, "open", json_boolean(fork->open));
         json_array_append_new(list, pair);
     }
     set(json, "pairs", list);

@@ -10,6 +10,7 @@
 
 #include "chaos/report/text.h"
 #include "conflict/base/check.h"
+#include "conflict/base/crc32c.h"
 
 enum {
     SINK_FULL = 1 << 16,
@@ -66,9 +67,13 @@ static const struct line_field run_fields[] = {
     {OF(outcome, lost_ns), .type = LINE_MOMENT, .none = RPO_NEVER},
     {OF(outcome, lost_regions), .type = LINE_REGIONS},
     {OF(outcome, down_regions), .type = LINE_REGIONS},
+    {OF(outcome, gone_regions), .type = LINE_REGIONS},
     {OF(outcome, healed_ns), .type = LINE_MOMENT},
     {OF(outcome, converged_ns), .type = LINE_MOMENT},
     {OF(outcome, region_rpo_count), .type = LINE_U64, .none = UINT64_MAX},
+    {OF(outcome, region_rpo_why), .type = LINE_TEXT},
+    {OF(outcome, asked_per_s), .type = LINE_U64},
+    {OF(outcome, begun_per_s), .type = LINE_U64},
     {OF(outcome, exited), .type = LINE_BOOL},
     {OF(outcome, exit_code), .type = LINE_INT},
 };
@@ -144,11 +149,27 @@ static struct lines lines_of(const struct outcome *outcome)
     return (struct lines){.cluster = &outcome->scenario->cluster, .began_ns = outcome->began_ns};
 }
 
+static void file_begin(struct saved_sink *sink)
+{
+    sink->summed = sink->to.len;
+    sink->sum = (struct saved_sum){0};
+}
+
 static void line_end(struct saved_sink *sink)
 {
     buf_append_text(&sink->to, "}\n");
+    sink->sum.lines++;
+    sink->sum.crc =
+        crc32c(sink->sum.crc, bytes_make(sink->to.at + sink->summed, sink->to.len - sink->summed));
     if (sink->to.len >= SINK_FULL && sink->drain != NULL)
         sink->drain(sink);
+    sink->summed = sink->to.len;
+}
+
+static void file_end(struct saved_sink *sink, const char *key)
+{
+    buf_printf(&sink->to, "{\"%s\":\"end\",\"lines\":%" PRIu64 ",\"crc32c\":%" PRIu32 "}\n", key,
+               sink->sum.lines, sink->sum.crc);
 }
 
 static void write_one(const struct lines *lines, const char *type, const struct line_shape *shape,
@@ -163,6 +184,7 @@ void saved_history_write(const struct outcome *outcome, struct saved_sink *sink)
 {
     const struct lines lines = lines_of(outcome);
     const struct history *history = &outcome->history;
+    file_begin(sink);
     for (uint32_t i = 0; i < history->count; i++) {
         const struct history_op *op = &history->ops[i];
         buf_append_u8(&sink->to, '{');
@@ -179,6 +201,7 @@ void saved_history_write(const struct outcome *outcome, struct saved_sink *sink)
         }
         line_end(sink);
     }
+    file_end(sink, "kind");
 }
 
 static void write_samples(const struct outcome *outcome, const struct lines *lines,
@@ -214,6 +237,7 @@ static void write_scans(const struct lines *lines, const char *type,
 void saved_events_write(const struct outcome *outcome, struct saved_sink *sink)
 {
     const struct lines lines = lines_of(outcome);
+    file_begin(sink);
     buf_printf(&sink->to, "{\"type\":\"run\",\"format\":%d", SAVED_FORMAT);
     line_write(&lines, &run_shape, outcome, false, &sink->to);
     line_end(sink);
@@ -228,6 +252,7 @@ void saved_events_write(const struct outcome *outcome, struct saved_sink *sink)
         write_one(&lines, "ledger", &row_shape, &outcome->ledger[i], sink);
     write_scans(&lines, "scan", outcome->scans, outcome->scan_count, sink);
     write_scans(&lines, "rescan", outcome->rescans, outcome->rescan_count, sink);
+    file_end(sink, "type");
 }
 
 /* ---- Reading ---- */
@@ -262,7 +287,11 @@ static bool read_run(struct saved_reader *reader, json_t *line, struct buf *why)
     if (!take_number(line, "format", UINT32_MAX, &format))
         return fail(why, "format: expected a whole number");
     if (format != SAVED_FORMAT) {
-        buf_printf(why, "format: expected %d, which is what this version reads", SAVED_FORMAT);
+        buf_printf(why,
+                   "format: expected %d, which is what this version reads; %" PRIu64
+                   " is of another one%s",
+                   SAVED_FORMAT, format,
+                   format == 1 ? ", whose files do not tell whether they are whole" : "");
         return false;
     }
     if (began == NULL || !line_u64_read(began, (uint64_t)INT64_MAX, &reader->lines.began_ns))
@@ -413,13 +442,54 @@ static bool read_item(struct saved_reader *reader, json_t *line, struct buf *why
     return true;
 }
 
+/* ---- The end of a file ---- */
+
+/* A line that was taken. */
+static void sum_line(struct saved_sum *sum, struct bytes text)
+{
+    sum->lines++;
+    sum->crc = crc32c(crc32c(sum->crc, text), bytes_literal("\n"));
+}
+
+static bool read_end(struct saved_sum *sum, json_t *line, struct buf *why)
+{
+    uint64_t lines, crc;
+    if (!take_number(line, "lines", UINT64_MAX, &lines) ||
+        !take_number(line, "crc32c", UINT32_MAX, &crc) || json_object_size(line) > 0)
+        return fail(why, "expected an end record: the numbers lines and crc32c");
+    if (lines != sum->lines) {
+        buf_printf(why,
+                   "the file is not whole: it ends with a record of %" PRIu64
+                   " lines, but has %" PRIu64,
+                   lines, sum->lines);
+        return false;
+    }
+    if (crc != sum->crc)
+        return fail(why, "the file is not as it was written: its checksum differs");
+    sum->ended = true;
+    return true;
+}
+
+static bool check_end(const struct saved_sum *sum, struct buf *why)
+{
+    if (!sum->ended)
+        buf_printf(why,
+                   "the file is not whole: after %" PRIu64 " line%s it has no end record, so what "
+                   "follows is missing",
+                   sum->lines, sum->lines == 1 ? "" : "s");
+    return sum->ended;
+}
+
+bool saved_history_end(const struct saved_reader *reader, struct buf *why)
+{
+    return check_end(&reader->history, why);
+}
+
 bool saved_events_end(const struct saved_reader *reader, struct buf *why)
 {
     if (!reader->begun)
         return fail(why, "the file is empty; its first line must have the type run");
-    if (reader->items_left > 0)
-        return fail(why, "fewer items than their scan says");
-    return true;
+    return check_end(&reader->events, why);
 }
 
 static bool dispatch(struct saved_reader *reader, const char *type, json_t *line, struct buf *why)
@@ -433,7 +503,9 @@ static bool dispatch(struct saved_reader *reader, const char *type, json_t *line
     if (strcmp(type, "item") == 0)
         return read_item(reader, line, why);
     if (reader->items_left > 0)
-        return saved_events_end(reader, why);
+        return fail(why, "fewer items than their scan says");
+    if (strcmp(type, "end") == 0)
+        return read_end(&reader->events, line, why);
     if (strcmp(type, "phase") == 0)
         return read_phase(reader, line, why);
     if (strcmp(type, "fault") == 0)
@@ -448,8 +520,8 @@ static bool dispatch(struct saved_reader *reader, const char *type, json_t *line
         return read_scan(reader, line, outcome->scans, &outcome->scan_count, why);
     if (strcmp(type, "rescan") == 0)
         return read_scan(reader, line, outcome->rescans, &outcome->rescan_count, why);
-    return fail(why, "type: expected run, phase, fault, event, sample, ledger, scan, rescan or "
-                     "item");
+    return fail(why, "type: expected run, phase, fault, event, sample, ledger, scan, rescan, item "
+                     "or end");
 }
 
 static json_t *parse(struct bytes line, struct buf *why)
@@ -473,6 +545,8 @@ static json_t *parse(struct bytes line, struct buf *why)
 
 bool saved_event_read(struct saved_reader *reader, struct bytes text, struct buf *why)
 {
+    if (reader->events.ended)
+        return fail(why, "a line after the end record");
     json_t *line = parse(text, why);
     if (line == NULL)
         return false;
@@ -482,6 +556,8 @@ bool saved_event_read(struct saved_reader *reader, struct bytes text, struct buf
                                      : fail(why, "type: expected a text");
     json_decref(type);
     json_decref(line);
+    if (good)
+        sum_line(&reader->events, text);
     return good;
 }
 
@@ -508,7 +584,16 @@ bool saved_history_read(struct saved_reader *reader, struct bytes text, struct b
 {
     struct history_op op = {0};
     struct buf values = {0}; /* what realloc gives is aligned */
+    if (reader->history.ended)
+        return fail(why, "a line after the end record");
     json_t *line = parse(text, why);
+    const char *kind = json_string_value(json_object_get(line, "kind"));
+    if (kind != NULL && strcmp(kind, "end") == 0) {
+        json_object_del(line, "kind");
+        bool ended = read_end(&reader->history, line, why);
+        json_decref(line);
+        return ended;
+    }
     bool listed = line != NULL && json_object_get(line, "list") != NULL;
     bool good = line != NULL && read_list(line, &op, &values, why);
     uint32_t list_count = op.list_count;
@@ -522,6 +607,8 @@ bool saved_history_read(struct saved_reader *reader, struct bytes text, struct b
     if (good && history_append(&reader->outcome->history, &op,
                                (const uint64_t *)(void *)values.at) == HISTORY_FULL)
         good = fail(why, "more operations than the scenario's budget allows");
+    if (good)
+        sum_line(&reader->history, text);
     buf_deinit(&values);
     json_decref(line);
     return good;

@@ -4,7 +4,6 @@
 
 #include "chaos/run/command.h"
 
-#include <argp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +13,19 @@
 #include <unistd.h>
 
 #include "chaos/live/command.h"
-#include "chaos/live/config.h"
+#include "chaos/live/option.h"
+#include "chaos/live/signals.h"
+#include "chaos/live/tell.h"
 #include "chaos/live/text.h"
 #include "chaos/report/report.h"
+#include "chaos/run/claim.h"
 #include "chaos/run/run.h"
 #include "chaos/run/shipped.h"
 #include "chaos/scenario/import.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
-enum { WORDS_MAX = 64, REPEAT_MAX = 10000, IMPORT_BYTES_MAX = SCENARIO_FILE_MAX };
+enum { REPEAT_MAX = 10000, IMPORT_BYTES_MAX = SCENARIO_FILE_MAX };
 
 enum option_key {
     KEY_OUT = 'o',
@@ -38,12 +40,13 @@ enum option_key {
     KEY_MAP
 };
 
+#define NOT_GIVEN UINT64_MAX
+
 struct arguments {
-    const char *words[WORDS_MAX];
-    int word_count;
+    struct option_words words;
     const char *out;
     uint64_t seed, repeat;
-    bool has_seed, keep_data, quiet;
+    bool keep_data, quiet;
     struct import_options import;
     char *regions; /* the names that import points into */
 };
@@ -68,8 +71,7 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const char words_doc[] = "COMMAND";
-static const char before_doc[] =
+static const char doc[] =
     "Break a cluster on purpose, and know what was lost.\v"
     "Commands:\n"
     "  run FILE|NAME             run a scenario; NAME is one of the list\n"
@@ -87,18 +89,9 @@ static const char before_doc[] =
     "not "
     "understood.";
 
-static uint64_t parse_number(const char *text, const char *name, uint64_t max,
-                             struct argp_state *state)
+static void take_regions(void *into, char *text, struct argp_state *state)
 {
-    uint64_t value;
-    if (!parse_whole(text, max, &value))
-        argp_error(state, "--%s: expected a number up to %llu, came '%s'", name,
-                   (unsigned long long)max, text);
-    return value;
-}
-
-static void parse_regions(struct arguments *arguments, const char *text, struct argp_state *state)
-{
+    struct arguments *arguments = into;
     struct import_options *import = &arguments->import;
     free(arguments->regions);
     arguments->regions = xstrdup(text);
@@ -110,9 +103,9 @@ static void parse_regions(struct arguments *arguments, const char *text, struct 
     }
 }
 
-static void parse_map(struct arguments *arguments, char *text, struct argp_state *state)
+static void take_map(void *arguments, char *text, struct argp_state *state)
 {
-    struct import_options *import = &arguments->import;
+    struct import_options *import = &((struct arguments *)arguments)->import;
     char *equals = strrchr(text, '=');
     if (equals == NULL || equals == text || equals[1] == 0)
         argp_error(state, "--map: expected NAME=REGION, came '%s'", text);
@@ -122,63 +115,22 @@ static void parse_map(struct arguments *arguments, char *text, struct argp_state
     import->names[import->name_count++] = (struct import_name){text, equals + 1};
 }
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *arguments = state->input;
-    switch (key) {
-    case KEY_OUT:
-        arguments->out = value;
-        return 0;
-    case KEY_SEED:
-        arguments->seed = parse_number(value, "seed", INT64_MAX, state);
-        arguments->has_seed = true;
-        return 0;
-    case KEY_REPEAT:
-        arguments->repeat = parse_number(value, "repeat", REPEAT_MAX, state);
-        return 0;
-    case KEY_KEEP:
-        arguments->keep_data = true;
-        return 0;
-    case KEY_QUIET:
-        arguments->quiet = true;
-        return 0;
-    case KEY_REGIONS:
-        parse_regions(arguments, value, state);
-        return 0;
-    case KEY_REGION:
-        arguments->import.region = value;
-        return 0;
-    case KEY_STRONG:
-        arguments->import.strong = true;
-        return 0;
-    case KEY_STOP_IF:
-        arguments->import.stop_if = value;
-        return 0;
-    case KEY_MAP:
-        parse_map(arguments, value, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (arguments->word_count == WORDS_MAX)
-            argp_error(state, "too many words, from '%s' on", value);
-        arguments->words[arguments->word_count++] = value;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+#define AT(member) offsetof(struct arguments, member)
+static const struct option_slot slots[] = {
+    {KEY_OUT, OPTION_TEXT, AT(out), 0, 0, NULL},
+    {KEY_SEED, OPTION_NUMBER, AT(seed), 0, INT64_MAX, NULL},
+    {KEY_REPEAT, OPTION_NUMBER, AT(repeat), 1, REPEAT_MAX, NULL},
+    {KEY_KEEP, OPTION_TRUTH, AT(keep_data), 0, 0, NULL},
+    {KEY_QUIET, OPTION_TRUTH, AT(quiet), 0, 0, NULL},
+    {KEY_REGIONS, OPTION_CALL, 0, 0, 0, take_regions},
+    {KEY_REGION, OPTION_TEXT, AT(import.region), 0, 0, NULL},
+    {KEY_STRONG, OPTION_TRUTH, AT(import.strong), 0, 0, NULL},
+    {KEY_MAP, OPTION_CALL, 0, 0, 0, take_map},
+    {KEY_STOP_IF, OPTION_TEXT, AT(import.stop_if), 0, 0, NULL},
+};
 
-static const struct argp argp = {options, parse_option, words_doc, before_doc, NULL, NULL, NULL};
-
-static void print_lines(const struct buf *error) /* each line after our name */
-{
-    const char *at = (const char *)error->at, *end = at + error->len;
-    while (at < end) {
-        const char *line = memchr(at, '\n', (size_t)(end - at));
-        size_t len = line == NULL ? (size_t)(end - at) : (size_t)(line - at);
-        fprintf(stderr, "tidemark: %.*s\n", (int)len, at);
-        at += len + 1;
-    }
-}
+static const struct option_command chaos = {"tidemark chaos", options,   slots,
+                                            array_len(slots), "COMMAND", doc};
 
 /* ---- Scenarios ---- */
 
@@ -232,10 +184,10 @@ static int check_one(const char *name)
     scenario_init(&scenario);
     bool good = load(name, &scenario, &text, &error);
     if (good)
-        printf("%s: %s, %u phases, %u expectations\n", name, scenario.name, scenario.phase_count,
-               scenario.expect.count);
+        printf("%s: %s, %u phase%s, %u expectation%s\n", name, scenario.name, scenario.phase_count,
+               plural(scenario.phase_count), scenario.expect.count, plural(scenario.expect.count));
     else
-        print_lines(&error);
+        tell_lines(buf_view(&error));
     scenario_deinit(&scenario);
     buf_deinit(&text);
     buf_deinit(&error);
@@ -245,8 +197,8 @@ static int check_one(const char *name)
 static int check_all(const struct arguments *arguments)
 {
     int exit_code = EXIT_DONE;
-    for (int i = 1; i < arguments->word_count; i++)
-        if (check_one(arguments->words[i]) != EXIT_DONE)
+    for (int i = 1; i < arguments->words.count; i++)
+        if (check_one(arguments->words.at[i]) != EXIT_DONE)
             exit_code = EXIT_FAILED;
     return exit_code;
 }
@@ -281,7 +233,7 @@ static int show_shipped(const char *name)
     }
     buf_printf(&error, "there is no scenario '%s' built in; there are ", name);
     name_shipped(&error);
-    print_lines(&error);
+    tell_lines(buf_view(&error));
     buf_deinit(&error);
     return EXIT_FAILED;
 }
@@ -309,7 +261,7 @@ static enum outcome_exit run_one(const struct arguments *arguments, uint64_t num
     struct scenario scenario;
     struct buf text = {0};
     enum outcome_exit exit_code = OUTCOME_HARNESS;
-    const char *name = arguments->words[1];
+    const char *name = arguments->words.at[1];
     scenario_init(&scenario);
     if (load(name, &scenario, &text, error)) {
         const char *out = arguments->out;
@@ -318,7 +270,7 @@ static enum outcome_exit run_one(const struct arguments *arguments, uint64_t num
                           : arguments->repeat > 1
                               ? text_new("%s/%llu", out, (unsigned long long)number)
                               : xstrdup(out);
-        uint64_t seed = arguments->has_seed ? arguments->seed : scenario.seed;
+        uint64_t seed = arguments->seed != NOT_GIVEN ? arguments->seed : scenario.seed;
         const struct run_options run = {.scenario = &scenario,
                                         .file = name,
                                         .text = buf_view(&text),
@@ -336,7 +288,8 @@ static enum outcome_exit run_one(const struct arguments *arguments, uint64_t num
     return exit_code;
 }
 
-/* Of many runs, the gravest; one that the harness failed is the last. */
+/* Of many runs, the gravest; one that the harness failed is the last, and so is one that was being
+ * judged when the user wanted an end. */
 static int run_all(const struct arguments *arguments)
 {
     static const enum outcome_exit gravest[] = {OUTCOME_HARNESS, OUTCOME_WRONG, OUTCOME_UNKNOWN,
@@ -344,13 +297,15 @@ static int run_all(const struct arguments *arguments)
     uint64_t count[OUTCOME_SLOW + 1] = {0}, runs = 0;
     struct buf error = {0};
     setvbuf(stdout, NULL, _IOLBF, 0);
-    while (runs < arguments->repeat && count[OUTCOME_HARNESS] == 0)
+    while (runs < arguments->repeat && count[OUTCOME_HARNESS] == 0 && !signals_came())
         count[run_one(arguments, ++runs, &error)]++;
-    print_lines(&error);
+    tell_lines(buf_view(&error));
     buf_deinit(&error);
     if (arguments->repeat > 1)
-        printf("%llu of %llu runs passed\n", (unsigned long long)count[OUTCOME_PASS],
-               (unsigned long long)runs);
+        printf("%llu of %llu run%s passed\n", (unsigned long long)count[OUTCOME_PASS],
+               (unsigned long long)runs, plural(runs));
+    if (runs < arguments->repeat && signals_came())
+        return OUTCOME_HARNESS;
     for (size_t i = 0; i < array_len(gravest); i++)
         if (count[gravest[i]] > 0)
             return (int)gravest[i];
@@ -364,26 +319,35 @@ static uint64_t now_ns(void)
     return (uint64_t)time.tv_sec * UINT64_C(1000000000) + (uint64_t)time.tv_nsec;
 }
 
+static bool write_again(const struct outcome *outcome, const char *directory, struct buf *error)
+{
+    if (!claim_check(directory, error))
+        return false;
+    if (mkdir(directory, 0755) != 0 && errno != EEXIST) {
+        buf_printf(error, "directory %s can't be made: %s", directory, strerror(errno));
+        return false;
+    }
+    return claim_mark(directory, error) && report_write(outcome, directory, error);
+}
+
 static int recheck(const struct arguments *arguments)
 {
     struct scenario scenario;
     struct outcome outcome;
     struct buf error = {0};
     int exit_code = OUTCOME_HARNESS;
-    if (report_read(arguments->words[1], &scenario, &outcome, &error)) {
+    if (report_read(arguments->words.at[1], &scenario, &outcome, &error)) {
         outcome_judge(&outcome, now_ns);
         printf("%s: %s\n", scenario.name, outcome.verdict);
         exit_code = (int)outcome.exit;
-        if (arguments->out != NULL && mkdir(arguments->out, 0755) != 0 && errno != EEXIST)
-            buf_printf(&error, "directory %s can't be made: %s", arguments->out, strerror(errno));
-        else if (arguments->out != NULL && report_write(&outcome, arguments->out, &error))
+        if (arguments->out != NULL && write_again(&outcome, arguments->out, &error))
             printf("report: %s/report.html\n", arguments->out);
         if (error.len > 0)
             exit_code = OUTCOME_HARNESS;
         outcome_deinit(&outcome);
         scenario_deinit(&scenario);
     }
-    print_lines(&error);
+    tell_lines(buf_view(&error));
     buf_deinit(&error);
     return exit_code;
 }
@@ -392,7 +356,7 @@ static int recheck(const struct arguments *arguments)
 
 static int import(const struct arguments *arguments)
 {
-    const char *kind = arguments->words[1], *path = arguments->words[2];
+    const char *kind = arguments->words.at[1], *path = arguments->words.at[2];
     struct buf text = {0}, to = {0}, error = {0};
     bool good = read_file(path, &text, &error);
     if (good)
@@ -403,7 +367,7 @@ static int import(const struct arguments *arguments)
     if (good)
         fwrite(to.at, 1, to.len, stdout);
     else
-        print_lines(&error);
+        tell_lines(buf_view(&error));
     buf_deinit(&text);
     buf_deinit(&to);
     buf_deinit(&error);
@@ -429,9 +393,9 @@ static int misunderstood(const char *format, const char *word)
 
 static int obey(const struct arguments *arguments)
 {
-    const char *command = arguments->word_count == 0 ? "" : arguments->words[0];
-    const char *second = arguments->word_count > 1 ? arguments->words[1] : "";
-    int more = arguments->word_count - 1;
+    const char *command = arguments->words.count == 0 ? "" : arguments->words.at[0];
+    const char *second = arguments->words.count > 1 ? arguments->words.at[1] : "";
+    int more = arguments->words.count - 1;
     if (strcmp(command, "run") == 0 && more == 1)
         return run_all(arguments);
     if (strcmp(command, "check") == 0 && more > 0)
@@ -459,13 +423,8 @@ static int obey(const struct arguments *arguments)
 
 int chaos_command(int argc, char **argv)
 {
-    static char name[] = "tidemark chaos";
-    struct arguments arguments = {.repeat = 1};
-    argp_err_exit_status = EXIT_USAGE;
-    argv[0] = name;
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
-    if (arguments.repeat == 0)
-        arguments.repeat = 1;
+    struct arguments arguments = {.repeat = 1, .seed = NOT_GIVEN};
+    option_parse(&chaos, argc, argv, &arguments, &arguments.words);
     int exit_code = obey(&arguments);
     free(arguments.regions);
     return exit_code;

@@ -132,6 +132,27 @@ static void judge_workload(struct judge *judge)
     unreachable();
 }
 
+/* A table that is nowhere any more is no error of the harness, but the worst that can be lost. */
+static void judge_tables(struct judge *judge)
+{
+    struct outcome *outcome = judge->outcome;
+    struct buf names = {0};
+    if (outcome->gone_regions == 0)
+        return;
+    for (uint8_t i = 0; i < outcome->scenario->cluster.data_count; i++)
+        if (outcome->gone_regions >> i & 1)
+            buf_printf(&names, "%s%s", names.len == 0 ? "" : ", ",
+                       outcome->scenario->cluster.region[i].name);
+    struct verdict *verdict = begin(judge, "tables");
+    verdict_init(verdict);
+    verdict_figure(verdict, "gone_regions", (uint64_t)__builtin_popcountll(outcome->gone_regions));
+    verdict_worsen(verdict, VERDICT_WRONG, "the table itself is gone in %.*s%s", (int)names.len,
+                   names.len == 0 ? "" : (const char *)names.at,
+                   measure_all_gone(outcome) ? ": everything that was acknowledged is lost" : "");
+    buf_deinit(&names);
+    end(judge);
+}
+
 static bool has_values(const struct outcome *outcome) /* that are unique and name their writer */
 {
     uint8_t kind = outcome->scenario->workload.kind;
@@ -174,18 +195,19 @@ static void judge_losses(struct judge *judge)
 {
     struct outcome *outcome = judge->outcome;
     uint8_t kind = outcome->scenario->workload.kind;
-    uint64_t lost = outcome->lost_regions | outcome->down_regions;
+    uint64_t lost = outcome->lost_regions | outcome->down_regions | outcome->gone_regions;
     if (has_values(outcome) || kind == SCENARIO_SET || kind == SCENARIO_APPEND) {
         const struct rpo_options options = {.fault_ns = outcome->lost_ns,
                                             .dead_regions = lost,
                                             .rows = outcome->ledger,
                                             .row_count = outcome->ledger_count,
-                                            .strong = judge->strong};
+                                            .strong = judge->strong,
+                                            .all_gone = measure_all_gone(outcome)};
         check_rpo(&outcome->history, &options, &outcome->losses, begin(judge, "rpo"));
         end(judge);
         judge_recount(judge);
     }
-    if (!judge->strong && has_values(outcome)) {
+    if (!judge->strong && has_values(outcome) && !measure_all_gone(outcome)) {
         const struct ledgers_options options = {
             .rows = outcome->ledger, .row_count = outcome->ledger_count, .dead_regions = lost};
         check_ledgers(&outcome->history, &options, begin(judge, "ledgers"));
@@ -271,6 +293,20 @@ static enum verdict_kind order_of(const struct outcome *outcome)
     return kind;
 }
 
+/* Whether the limit holds, or not, whatever the number is in truth. */
+static bool is_decided(const struct outcome *outcome, const struct outcome_expect *found)
+{
+    const struct scenario_expect *expect = found->expect;
+    double doubt = measure_doubt(outcome, (enum scenario_metric)expect->metric);
+    if (doubt <= 0)
+        return true;
+    double low = found->actual, high = low + doubt;
+    bool holds = scenario_expect_holds(expect, low);
+    bool within = expect->limit >= low && expect->limit <= high;
+    return scenario_expect_holds(expect, high) == holds &&
+           (!within || scenario_expect_holds(expect, expect->limit) == holds);
+}
+
 static void measure(struct outcome *outcome, struct outcome_expect *expect)
 {
     bool strong = outcome->scenario->cluster.mode == SCENARIO_STRONG;
@@ -279,7 +315,8 @@ static void measure(struct outcome *outcome, struct outcome_expect *expect)
         expect->known = order != VERDICT_UNKNOWN;
         expect->actual = order == VERDICT_OK;
     } else {
-        expect->known = measure_expect(outcome, expect->expect, &expect->actual);
+        expect->known =
+            measure_expect(outcome, expect->expect, &expect->actual) && is_decided(outcome, expect);
     }
     expect->holds = expect->known && scenario_expect_holds(expect->expect, expect->actual);
 }
@@ -343,6 +380,7 @@ void outcome_judge(struct outcome *outcome, uint64_t (*now_ns)(void))
                           .strong = outcome->scenario->cluster.mode == SCENARIO_STRONG,
                           .now_ns = now_ns};
     outcome->checks = arena_array(&outcome->arena, struct outcome_check, CHECKS_MAX);
+    judge_tables(&judge);
     judge_workload(&judge);
     judge_losses(&judge);
     judge_copies(&judge);

@@ -40,6 +40,21 @@ static bool say_check(const struct outcome *outcome, enum verdict_kind kind, str
     return false;
 }
 
+static void say_unknown(const struct outcome *outcome, enum scenario_metric metric, struct buf *to)
+{
+    double doubt = measure_doubt(outcome, metric);
+    if (metric == METRIC_LEDGER_COMPLETE && measure_check(outcome, "ledgers") != NULL)
+        buf_append_text(to, "and not all of what the ledgers tell can be judged");
+    else if (metric == METRIC_RPO_COUNT && outcome->region_rpo_why != NULL)
+        buf_printf(to, "and it is not known: %s", outcome->region_rpo_why);
+    else if (isinf(doubt))
+        buf_append_text(to, "and some of it cannot be judged");
+    else if (doubt > 0)
+        buf_printf(to, "and of %.0f nobody can tell", doubt);
+    else
+        buf_append_text(to, "and there was nothing to measure it by");
+}
+
 static bool say_expect(const struct outcome *outcome, bool known, bool timing, struct buf *to)
 {
     for (uint32_t i = 0; i < outcome->expect_count; i++) {
@@ -52,7 +67,7 @@ static bool say_expect(const struct outcome *outcome, bool known, bool timing, s
         if (known)
             measure_print(metric, expect->actual, to);
         else
-            buf_append_text(to, "and there was nothing to measure it by");
+            say_unknown(outcome, metric, to);
         return true;
     }
     return false;
@@ -120,17 +135,41 @@ static void say_number(const struct outcome *outcome, enum scenario_metric metri
     buf_append_text(to, after);
 }
 
+/* No number that was not measured: of writes that nobody looked for, none is known to be there. */
 static void say_loss(const struct outcome *outcome, struct buf *to)
 {
     double count, ns;
-    if (!number(outcome, METRIC_RPO_COUNT, &count))
+    if (!number(outcome, METRIC_RPO_COUNT, &count) ||
+        measure_doubt(outcome, METRIC_RPO_COUNT) > 0) {
+        buf_append_text(to, "RPO unknown");
+        if (outcome->region_rpo_why != NULL)
+            buf_printf(to, " (%s)", outcome->region_rpo_why);
         return;
+    }
     buf_printf(to, "RPO %.0f write%s", count, count == 1 ? "" : "s");
     if (count > 0 && number(outcome, METRIC_RPO_TIME, &ns)) {
         buf_append_text(to, " (");
         measure_print(METRIC_RPO_TIME, ns, to);
         buf_append_u8(to, ')');
     }
+}
+
+static void say_lost_updates(const struct outcome *outcome, struct buf *to)
+{
+    double lost, doubt = measure_doubt(outcome, METRIC_LOST_UPDATES), pairs = 0;
+    const struct outcome_check *ledgers = measure_check(outcome, "ledgers");
+    if (!number(outcome, METRIC_LOST_UPDATES, &lost))
+        return;
+    if (lost > 0 || doubt > 0)
+        buf_printf(to, ", %.0f lost update%s", lost, lost == 1 ? "" : "s");
+    if (doubt > 0)
+        buf_printf(to, ", %.0f not judged", doubt);
+    if (ledgers != NULL && ledgers->verdict.kind == VERDICT_OK)
+        pairs = (double)verdict_get(&ledgers->verdict, "unjudged");
+    uint64_t all = ledgers == NULL ? 0 : verdict_get(&ledgers->verdict, "pairs");
+    if (pairs > 0)
+        buf_printf(to, ", %.0f of %" PRIu64 " pair%s of the ledgers not judged", pairs, all,
+                   plural(all));
 }
 
 static void say_facts(const struct outcome *outcome, struct buf *to)
@@ -144,8 +183,7 @@ static void say_facts(const struct outcome *outcome, struct buf *to)
     if (outcome->scenario->cluster.mode == SCENARIO_STRONG &&
         number(outcome, METRIC_LINEARIZABLE, &value))
         buf_printf(to, ", %slinearizable", value != 0 ? "" : "not ");
-    if (number(outcome, METRIC_LOST_UPDATES, &value) && value > 0)
-        buf_printf(to, ", %.0f lost update%s", value, value == 1 ? "" : "s");
+    say_lost_updates(outcome, to);
     if (!number(outcome, METRIC_CONVERGED, &value))
         return;
     if (value == 0)
@@ -154,6 +192,14 @@ static void say_facts(const struct outcome *outcome, struct buf *to)
         buf_append_text(to, ", all Regions equal");
     else
         say_number(outcome, METRIC_CONVERGE, "all Regions equal ", " after healing", to);
+}
+
+/* Never a reason to fail: the scenario says what it asks for, and the machine what it can do. */
+static void say_load(const struct outcome *outcome, struct buf *to)
+{
+    if (outcome_fell_short(outcome))
+        buf_printf(to, "; asked %" PRIu64 "/s, %" PRIu64 "/s were begun", outcome->asked_per_s,
+                   outcome->begun_per_s);
 }
 
 const char *judge_sentence(struct outcome *outcome)
@@ -172,6 +218,7 @@ const char *judge_sentence(struct outcome *outcome)
                facts.len == 0 ? "" : (const char *)facts.at);
     if (reason.len > 0 && facts.len > 0)
         buf_append_u8(&all, ')');
+    say_load(outcome, &all);
     const char *text = bytes_copy_text(&outcome->arena, buf_view(&all));
     buf_deinit(&reason);
     buf_deinit(&facts);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "chaos/check/items.h"
-#include "chaos/check/lineage.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
@@ -29,16 +28,6 @@ const struct outcome_check *measure_check(const struct outcome *outcome, const c
         if (strcmp(outcome->checks[i].name, name) == 0)
             return &outcome->checks[i];
     return NULL;
-}
-
-static bool figure(const struct outcome *outcome, const char *check, const char *name, double *ret)
-{
-    const struct outcome_check *found = measure_check(outcome, check);
-    uint64_t value = found == NULL ? UINT64_MAX : verdict_get(&found->verdict, name);
-    if (value == UINT64_MAX)
-        return false;
-    *ret = (double)value;
-    return true;
 }
 
 /* ---- Rates and latencies ---- */
@@ -277,136 +266,6 @@ static bool staleness_of(const struct outcome *outcome, const struct scenario_ex
     return known;
 }
 
-/* ---- Data ---- */
-
-const char *measure_order_check(const struct scenario *scenario)
-{
-    switch ((enum scenario_workload_kind)scenario->workload.kind) {
-    case SCENARIO_SWAP_REGISTER:
-    case SCENARIO_LWW_CONFLICT:
-        return scenario->workload.mix.erase > 0 ? "register" : "chain";
-    case SCENARIO_CAS_REGISTER:
-        return "register";
-    case SCENARIO_COUNTER:
-        return "counter";
-    case SCENARIO_APPEND:
-        return "append";
-    case SCENARIO_SET:
-        return "set";
-    case SCENARIO_YCSB_A:
-    case SCENARIO_YCSB_B:
-    case SCENARIO_YCSB_F:
-    case SCENARIO_EXEC:
-    case SCENARIO_WORKLOAD_COUNT:
-        return NULL;
-    }
-    unreachable();
-}
-
-static bool linearizable(const struct outcome *outcome, double *ret)
-{
-    const char *name = measure_order_check(outcome->scenario);
-    const struct outcome_check *found = name == NULL ? NULL : measure_check(outcome, name);
-    if (found == NULL || found->verdict.kind == VERDICT_UNKNOWN)
-        return false;
-    *ret = found->verdict.kind == VERDICT_OK;
-    return true;
-}
-
-/* Chains show them; of sums and lists, the last look tells how many are missing. What went down
- * with a Region is the RPO's. */
-static bool lost_updates(const struct outcome *outcome, double *ret)
-{
-    if (measure_check(outcome, "chain") == NULL)
-        return figure(outcome, "counter", "lost", ret) || figure(outcome, "append", "lost", ret) ||
-               figure(outcome, "set", "lost", ret);
-    bool *gone = xcalloc(outcome->history.count + 1, sizeof(*gone));
-    for (uint32_t i = 0; i < outcome->losses.count; i++)
-        if (outcome->losses.at[i].class == RPO_UNREPLICATED)
-            gone[outcome->losses.at[i].op] = true;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < outcome->forks.count; i++)
-        count += !gone[outcome->forks.at[i].loser];
-    free(gone);
-    *ret = count;
-    return true;
-}
-
-static bool phantoms(const struct outcome *outcome, double *ret)
-{
-    double of_items, all = 0;
-    bool known = false;
-    static const char *const names[] = {"converge", "set", "append"};
-    for (size_t i = 0; i < array_len(names); i++)
-        if (figure(outcome, names[i], "phantoms", &of_items)) {
-            all += of_items;
-            known = true;
-        }
-    if (measure_check(outcome, "chain") != NULL) {
-        struct lineage lineage;
-        lineage_init(&lineage, &outcome->history);
-        for (uint32_t i = 0; i < lineage.items.count; i++)
-            all += lineage.item_array[i].fault != NULL;
-        lineage_deinit(&lineage);
-        known = true;
-    }
-    *ret = all;
-    return known;
-}
-
-static bool rpo(const struct outcome *outcome, const char *name, double *ret)
-{
-    if (figure(outcome, "rpo", name, ret))
-        return true;
-    *ret = 0;
-    if (outcome->lost_regions == 0 && outcome->down_regions == 0)
-        return true; /* no Region was lost, so nothing was lost with one */
-    if (outcome->region_rpo_count == UINT64_MAX || strcmp(name, "rpo_count") != 0)
-        return false;
-    *ret = (double)outcome->region_rpo_count;
-    return true;
-}
-
-static bool lost_other(const struct outcome *outcome, double *ret)
-{
-    bool strong = outcome->scenario->cluster.mode == SCENARIO_STRONG;
-    return figure(outcome, "rpo", "lost_other", ret) ||
-           (strong && figure(outcome, "counter", "lost", ret));
-}
-
-static bool converged(const struct outcome *outcome, double *ret)
-{
-    const struct outcome_check *found = measure_check(outcome, "converge");
-    if (found == NULL)
-        return false;
-    *ret = verdict_get(&found->verdict, "different") == 0;
-    return true;
-}
-
-static bool converge_time(const struct outcome *outcome, double *ret)
-{
-    uint64_t from = outcome->healed_ns != 0 ? outcome->healed_ns : outcome->began_ns;
-    if (outcome->converged_ns == 0)
-        *ret = INFINITY;
-    else
-        *ret = outcome->converged_ns > from ? (double)(outcome->converged_ns - from) : 0;
-    return true;
-}
-
-static bool zombies(const struct outcome *outcome, double *ret)
-{
-    return outcome->rescan_count > 0 && figure(outcome, "converge", "zombies", ret);
-}
-
-static bool ledger_complete(const struct outcome *outcome, double *ret)
-{
-    const struct outcome_check *found = measure_check(outcome, "ledgers");
-    if (found == NULL || found->verdict.kind == VERDICT_UNKNOWN)
-        return false;
-    *ret = found->verdict.kind == VERDICT_OK;
-    return true;
-}
-
 /* ---- All ---- */
 
 bool measure_expect(const struct outcome *outcome, const struct scenario_expect *expect,
@@ -414,34 +273,24 @@ bool measure_expect(const struct outcome *outcome, const struct scenario_expect 
 {
     const struct measure_span whole = {0, UINT64_MAX};
     switch ((enum scenario_metric)expect->metric) {
-    case METRIC_RPO_COUNT:
-        return rpo(outcome, "rpo_count", ret);
-    case METRIC_RPO_TIME:
-        return rpo(outcome, "rpo_ns", ret);
-    case METRIC_RPO_BYTES:
-        return rpo(outcome, "rpo_bytes", ret);
     case METRIC_RTO:
     case METRIC_FIRST_SUCCESS:
     case METRIC_UNAVAILABLE:
         return rto_of(outcome, expect, ret);
-    case METRIC_LINEARIZABLE:
-        return linearizable(outcome, ret);
-    case METRIC_LOST_UPDATES:
-        return lost_updates(outcome, ret);
-    case METRIC_LOST_OTHER:
-        return lost_other(outcome, ret);
-    case METRIC_PHANTOMS:
-        return phantoms(outcome, ret);
-    case METRIC_ZOMBIES:
-        return zombies(outcome, ret);
-    case METRIC_CONVERGED:
-        return converged(outcome, ret);
-    case METRIC_CONVERGE:
-        return converge_time(outcome, ret);
     case METRIC_CATCH_UP:
         return catch_up(outcome, expect, ret);
+    case METRIC_RPO_COUNT:
+    case METRIC_RPO_TIME:
+    case METRIC_RPO_BYTES:
+    case METRIC_LINEARIZABLE:
+    case METRIC_LOST_UPDATES:
+    case METRIC_LOST_OTHER:
+    case METRIC_PHANTOMS:
+    case METRIC_ZOMBIES:
+    case METRIC_CONVERGED:
+    case METRIC_CONVERGE:
     case METRIC_LEDGER_COMPLETE:
-        return ledger_complete(outcome, ret);
+        return measure_data(outcome, (enum scenario_metric)expect->metric, ret);
     case METRIC_STALENESS_P50:
     case METRIC_STALENESS_P99:
     case METRIC_STALENESS_MAX:

@@ -24,6 +24,13 @@ bool measure_live(const struct outcome *outcome, const struct scenario_expect *e
  * judged it. */
 bool measure_expect(const struct outcome *outcome, const struct scenario_expect *expect,
                     double *ret);
+/* measure_data.c: one of what became of the data. */
+bool measure_data(const struct outcome *outcome, enum scenario_metric metric, double *ret);
+/* How much greater than measure_expect's answer the number may be in truth, as some of what it
+ * counts nobody can tell; 0: it is exact. */
+double measure_doubt(const struct outcome *outcome, enum scenario_metric metric);
+/* No Region had a table any more in the end, so everything is lost. */
+bool measure_all_gone(const struct outcome *outcome);
 /* The check of that name, or NULL. */
 const struct outcome_check *measure_check(const struct outcome *outcome, const char *name);
 /* The checker that tells whether the workload's history is linearizable; NULL: none can. */

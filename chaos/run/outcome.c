@@ -103,3 +103,8 @@ struct outcome_sample *outcome_sample(struct outcome *outcome, uint64_t at_ns)
     sample->at_ns = at_ns;
     return sample;
 }
+
+bool outcome_fell_short(const struct outcome *outcome)
+{
+    return (double)outcome->begun_per_s < 0.9 * (double)outcome->asked_per_s;
+}

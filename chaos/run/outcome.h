@@ -102,6 +102,8 @@ struct outcome {
     uint64_t began_ns, ended_ns;
     const char *stopped; /* why it ended early; NULL: it did not */
     const char *harness; /* what went wrong with the run itself; NULL: nothing */
+    /* The command that plays it again, of a run in virtual time; NULL: it was one on processes. */
+    const char *simulated;
 
     struct history history;
     struct outcome_phase *phases;
@@ -118,13 +120,18 @@ struct outcome {
     uint64_t lost_ns;      /* when a Region's data was lost, the last time; RPO_NEVER */
     uint64_t lost_regions; /* bits */
     uint64_t down_regions; /* bits: those that were not running when the run ended */
+    uint64_t gone_regions; /* bits: those that ran in the end and had no table any more */
     uint64_t healed_ns;    /* the last heal; 0: none */
     uint64_t converged_ns; /* all Regions equal and quiet; 0: never seen */
     uint64_t
         region_rpo_count; /* what the Regions themselves count as lost; UINT64_MAX: not asked */
+    const char *region_rpo_why; /* why it is not known; NULL: it is, or was not asked */
     /* All that each Region held after settling, and again after its tombstones were let go. */
     struct converge_scan *scans, *rescans;
     uint32_t scan_count, rescan_count;
+    /* Operations a second that the scenario asked for, and that were begun; 0: it asked for none,
+     * or there was no time to measure it. */
+    uint64_t asked_per_s, begun_per_s;
     bool exited;   /* an exec workload's program has ended */
     int exit_code; /* with this; 128 + the signal */
 
@@ -148,6 +155,8 @@ const char *outcome_text(struct outcome *outcome, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void outcome_event(struct outcome *outcome, uint64_t at_ns, uint8_t region, const char *kind,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Whether clients began clearly less than the scenario asked for. */
+bool outcome_fell_short(const struct outcome *outcome);
 /* A new one, zeroed; it does not move. NULL: there are SCENARIO_FAULTS_MAX. */
 struct outcome_fault *outcome_fault(struct outcome *outcome);
 /* A new one, zeroed; the next call may move it. */

@@ -15,6 +15,7 @@
 
 #include "chaos/inject/inject.h"
 #include "chaos/live/text.h"
+#include "chaos/run/claim.h"
 #include "conflict/base/alloc.h"
 
 enum { HOLDER_MAX = 4400, DEPTH_MAX = 16 };
@@ -51,7 +52,7 @@ static void remove_tree(const char *path)
         fprintf(stderr, "tidemark: %s could not be removed: %s\n", path, strerror(errno));
 }
 
-/* "PID\nDATA\n", or nothing if the last run has ended well. */
+/* "PID\nDATA\nMARK\n", or nothing if the last run has ended well. */
 static size_t read_holder(const struct output *output, char *to)
 {
     ssize_t len = pread(output->lock_fd, to, HOLDER_MAX - 1, 0);
@@ -67,9 +68,14 @@ static bool take_lock(struct output *output, struct buf *error)
         buf_printf(error, "%s can't be written: %s", output->lock, strerror(errno));
         return false;
     }
-    if (flock(output->lock_fd, LOCK_EX | LOCK_NB) == 0)
-        return true;
+    bool taken = flock(output->lock_fd, LOCK_EX | LOCK_NB) == 0;
     size_t len = read_holder(output, holder);
+    if (strspn(holder, "0123456789") != len) {
+        buf_printf(error, "%s is not of a run: choose another place with --out DIR", output->lock);
+        return false;
+    }
+    if (taken)
+        return true;
     buf_printf(error,
                "another run is under way here (process %.*s): wait for it, or choose another place "
                "with --out DIR",
@@ -77,22 +83,33 @@ static bool take_lock(struct output *output, struct buf *error)
     return false;
 }
 
+/* The line that begins here, ended; moves on to the next. */
+static char *take_line(char **rest)
+{
+    static char none[] = "";
+    char *line = strsep(rest, "\n");
+    return line == NULL ? none : line;
+}
+
 /* The data directory that the file names is removed only if its name is of our own making. */
 static bool clear_leftovers(struct output *output, const char *home, struct buf *error)
 {
-    char holder[HOLDER_MAX];
+    char holder[HOLDER_MAX], *rest = holder;
     int undone = access(output->journal, F_OK) == 0 ? inject_recover(output->journal, error) : 0;
     if (undone < 0)
         return false;
     if (undone > 0)
         fprintf(stderr, "tidemark: undid %d fault%s of a run that was killed\n", undone,
                 undone == 1 ? "" : "s");
-    size_t len = read_holder(output, holder), home_len = strlen(home);
-    if (holder[len] != '\n')
+    size_t home_len = strlen(home);
+    if (read_holder(output, holder) == 0)
         return true;
-    char *data = holder + len + 1;
-    data[strcspn(data, "\n")] = 0;
-    const char *end = strrchr(data, '/');
+    take_line(&rest); /* its number: it is dead, or it would hold the lock */
+    const char *data = take_line(&rest), *end = strrchr(data, '/');
+    int ended = leftovers_kill(take_line(&rest));
+    if (ended > 0)
+        fprintf(stderr, "tidemark: ended %d process%s of a run that was killed\n", ended,
+                ended == 1 ? "" : "es");
     bool ours = strncmp(data, home, home_len) == 0 && data[home_len] == '/' &&
                 strstr(data, "..") == NULL && end != NULL && strcmp(end, "/data") == 0;
     if (ours && access(data, F_OK) == 0)
@@ -103,7 +120,9 @@ static bool clear_leftovers(struct output *output, const char *home, struct buf 
 static bool name_holder(struct output *output, struct buf *error)
 {
     char holder[HOLDER_MAX];
-    int len = snprintf(holder, sizeof(holder), "%d\n%s\n", (int)getpid(), output->data);
+    leftovers_begin(output->mark);
+    int len =
+        snprintf(holder, sizeof(holder), "%d\n%s\n%s\n", (int)getpid(), output->data, output->mark);
     if (len < (int)sizeof(holder) && ftruncate(output->lock_fd, 0) == 0 &&
         pwrite(output->lock_fd, holder, (size_t)len, 0) == len)
         return true;
@@ -118,8 +137,10 @@ bool output_open(struct output *output, const char *home, const char *directory,
                               .journal = text_new("%s/.undo", home),
                               .lock = text_new("%s/.lock", home),
                               .lock_fd = -1};
-    if (!make_directories(home, error) || !take_lock(output, error) ||
-        !clear_leftovers(output, home, error) || !make_directories(directory, error))
+    if (!claim_check(directory, error) || !make_directories(home, error) ||
+        !take_lock(output, error) || !clear_leftovers(output, home, error) ||
+        !make_directories(directory, error) || !claim_mark(directory, error) ||
+        !claim_check_space(directory, claim_space(directory), error))
         return false;
     if (access(output->data, F_OK) == 0) {
         buf_printf(error,
@@ -139,17 +160,31 @@ bool output_make_data(struct output *output, const char *region, struct buf *err
     return good;
 }
 
-void output_close(struct output *output, bool keep_data)
+static bool is_named(const struct output *output)
 {
     char holder[HOLDER_MAX];
-    bool named = output->lock_fd >= 0 && read_holder(output, holder) > 0 &&
-                 strtol(holder, NULL, 10) == getpid();
-    if (named) {
-        if (!keep_data)
-            remove_tree(output->data);
-        if (ftruncate(output->lock_fd, 0) != 0)
-            fprintf(stderr, "tidemark: %s can't be written: %s\n", output->lock, strerror(errno));
-    }
+    return output->lock_fd >= 0 && read_holder(output, holder) > 0 &&
+           strtol(holder, NULL, 10) == getpid();
+}
+
+void output_drop_data(struct output *output)
+{
+    if (!is_named(output))
+        return;
+    leftovers_kill(output->mark);
+    if (access(output->data, F_OK) == 0)
+        remove_tree(output->data);
+}
+
+void output_close(struct output *output, bool keep_data)
+{
+    bool named = is_named(output);
+    if (named && keep_data)
+        leftovers_kill(output->mark);
+    else
+        output_drop_data(output);
+    if (named && ftruncate(output->lock_fd, 0) != 0)
+        fprintf(stderr, "tidemark: %s can't be written: %s\n", output->lock, strerror(errno));
     if (output->lock_fd >= 0)
         close(output->lock_fd);
     free(output->directory);

@@ -14,12 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chaos/live/tell.h"
 #include "chaos/live/text.h"
 #include "chaos/report/report.h"
+#include "chaos/run/claim.h"
 #include "chaos/run/run_internal.h"
 #include "chaos/scenario/random.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
+
+enum { SPACE_TICKS = 10 };
 
 /* ---- Going wrong ---- */
 
@@ -47,7 +51,7 @@ void run_end_loop(struct run *run)
         loop_stop(&run->loop);
 }
 
-static void on_signal(void *context, int signal)
+static void on_signal(void *context, int number)
 {
     struct run *run = context;
     if (run->cut_short && run->outcome.harness != NULL) { /* the second: at once */
@@ -58,7 +62,7 @@ static void on_signal(void *context, int signal)
         return;
     }
     progress_stage(run, "stopping: everything is healed first; again to stop at once");
-    run_fail(run, "interrupted by %s", signal == SIGINT ? "SIGINT" : "SIGTERM");
+    run_fail(run, "interrupted by %s", signals_name(number));
 }
 
 /* A Region may end by itself only when its disk was tampered with. */
@@ -186,11 +190,13 @@ static void open_parts(struct run *run)
 {
     for (uint32_t i = 0; i < run->cluster.site_count; i++)
         run->addresses[i] = run->cluster.sites[i].dial;
+    run->program_log = program_log(run);
     const struct drive_config drive = {.loop = &run->loop,
                                        .scenario = run->scenario,
                                        .addresses = run->addresses,
                                        .door = run->door_address,
                                        .control = run->control_address,
+                                       .output = run->program_log,
                                        .history = &run->outcome.history,
                                        .seed = run->options->seed};
     const struct inject_config inject = {.loop = &run->loop,
@@ -207,12 +213,23 @@ static void open_parts(struct run *run)
     run->inject = inject_new(&inject);
 }
 
+/* Regions then fail at what they would not fail at, so what was seen proves nothing. */
+static void check_space(struct run *run)
+{
+    uint64_t space = claim_space(run->output.directory);
+    if (space < CLAIM_BYTES_FULL)
+        run_fail(run, "the disk under %s is full: what the Regions could not write proves nothing",
+                 run->output.directory);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct run *run = timer->data;
     loop_refresh_time(&run->loop);
     if (run->stage > STAGE_START && run->stage < STAGE_END)
         watch_tick(run->watch, run->loop.mono_ns);
+    if (run->space_ticks++ % SPACE_TICKS == 0 && run->outcome.harness == NULL)
+        check_space(run);
     stage_tick(run);
     progress_tick(run);
 }
@@ -239,6 +256,7 @@ static void close_all(struct run *run)
     if (run->drive != NULL)
         drive_free(run->drive);
     timeline_deinit(run);
+    signals_close(&run->signals);
     uv_close((uv_handle_t *)&run->tick, NULL);
     if (run->control != NULL)
         control_close(run->control);
@@ -248,6 +266,7 @@ static void close_all(struct run *run)
     loop_deinit(&run->loop);
     if (run->cluster.log_fd > 0)
         close(run->cluster.log_fd);
+    signals_hold();
 }
 
 static uint64_t now_ns(void)
@@ -257,24 +276,38 @@ static uint64_t now_ns(void)
     return (uint64_t)time.tv_sec * RUN_SECOND_NS + (uint64_t)time.tv_nsec;
 }
 
+/* Where a report could be written, the verdict is in it. Else it is said here and nowhere else. */
+static void print_verdict(struct run *run, const struct buf *error)
+{
+    struct outcome *outcome = &run->outcome;
+    bool written = error->len == 0;
+    progress_clear(run);
+    if (written) {
+        printf("%s: %s\n", run->scenario->name, outcome->verdict);
+        printf("report: %s/report.html\n", run->output.directory);
+    } else {
+        printf("%s: harness error: the report could not be written, so this is all there is of it "
+               "(%s)\n",
+               run->scenario->name, outcome->verdict);
+        tell_lines(buf_view(error));
+        outcome->exit = OUTCOME_HARNESS;
+    }
+    program_conclude(run);
+    fflush(stdout);
+}
+
 /* Even a run that failed is judged by what there is. */
 static void conclude(struct run *run)
 {
     struct buf error = {0};
     progress_stage(run, "judging");
+    if (!run->options->keep_data)
+        output_drop_data(&run->output);
     if (run->outcome.ended_ns == 0)
         run->outcome.ended_ns = now_ns();
     outcome_judge(&run->outcome, now_ns);
-    bool written = report_write(&run->outcome, run->output.directory, &error);
-    progress_clear(run);
-    printf("%s: %s\n", run->scenario->name, run->outcome.verdict);
-    if (written)
-        printf("report: %s/report.html\n", run->output.directory);
-    else
-        fprintf(stderr, "tidemark: %.*s\n", (int)error.len, (const char *)error.at);
-    fflush(stdout);
-    if (!written)
-        run->outcome.exit = OUTCOME_HARNESS;
+    report_write(&run->outcome, run->output.directory, &error);
+    print_verdict(run, &error);
     buf_deinit(&error);
 }
 
@@ -293,7 +326,7 @@ static void live(struct run *run)
 {
     struct buf error = {0};
     loop_init(&run->loop);
-    loop_on_signal(&run->loop, on_signal, run);
+    signals_init(&run->signals, &run->loop, on_signal, run);
     check(uv_timer_init(&run->loop.uv, &run->tick) == 0);
     run->tick.data = run;
     timeline_init(run);
@@ -326,13 +359,15 @@ enum outcome_exit run_scenario(const struct run_options *options)
     progress_init(&run->progress, options->quiet);
     if (!configure(run, &error) ||
         !output_open(&run->output, options->home, options->directory, &error)) {
-        fprintf(stderr, "tidemark: %.*s\n", (int)error.len, (const char *)error.at);
+        tell_lines(buf_view(&error));
     } else {
         live(run);
         conclude(run);
         exit_code = run->outcome.exit;
     }
     output_close(&run->output, options->keep_data);
+    signals_release();
+    free(run->program_log);
     config_deinit(&run->config);
     outcome_deinit(&run->outcome);
     buf_deinit(&error);

@@ -3,7 +3,8 @@
 #define RUN_RUN_INTERNAL_H
 
 /* run.c is a run's beginning and end, stages.c what comes between, timeline.c the phases, guard.c
- * what can stop them, progress.c what people see of it meanwhile. */
+ * what can stop them, load.c how much was asked of the clients, program.c the workload that is a
+ * program, progress.c what people see of it meanwhile. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include "chaos/live/cluster.h"
 #include "chaos/live/control.h"
 #include "chaos/live/door.h"
+#include "chaos/live/signals.h"
 #include "chaos/run/ledger.h"
 #include "chaos/run/output.h"
 #include "chaos/run/recount.h"
@@ -53,6 +55,17 @@ struct guard {
     uint64_t since_ns[SCENARIO_EXPECTS_MAX]; /* that the limit of stop_if is broken; 0: it is not */
 };
 
+/* What was asked of the clients, and what they did of it. */
+struct load_part {
+    uint64_t due, begun, running_ns;
+};
+
+struct load {
+    struct load_part all, calm; /* calm: no fault held */
+    struct drive_load last;
+    bool was_calm;
+};
+
 struct progress {
     bool live; /* a terminal: lines are drawn again; else one is printed for each event */
     bool quiet;
@@ -83,6 +96,7 @@ struct run {
     struct watch *watch;
     struct ledger_reading *ledger;
     struct recount *recount;
+    struct signals signals;
     uv_timer_t tick;
     enum run_stage stage;
     uint64_t stage_ns; /* when it began */
@@ -90,7 +104,11 @@ struct run {
     bool entered;      /* what the stage begins by a tick has begun */
     struct timeline timeline;
     struct guard guard;
+    struct load load;
     struct progress progress;
+    char *program_log; /* where an exec workload's output goes; NULL: there is none */
+    bool program_told; /* that it has ended */
+    uint64_t space_ticks;
     struct client_request *aging[SCENARIO_REGIONS_MAX]; /* what a Region is told of its clock */
 };
 
@@ -129,6 +147,16 @@ void age_end(struct run *run);
 /* What stop_if says is broken for as long as it asks; NULL: nothing. */
 const struct scenario_expect *guard_tick(struct guard *guard, const struct outcome *outcome,
                                          uint64_t now_ns);
+
+/* load.c */
+void load_tick(struct run *run, bool calm);
+void load_conclude(const struct load *load, struct outcome *outcome);
+
+/* program.c: of exec workloads; nothing of others. */
+char *program_log(const struct run *run);
+void program_tick(struct run *run);
+/* Says where its output is, and its end if it failed. */
+void program_conclude(const struct run *run);
 
 /* told.c: lets the control API tell of the run. */
 void told_init(struct run *run);

@@ -10,6 +10,7 @@
 
 #define PREPARE_NS (60 * RUN_SECOND_NS)
 #define SETTLE_NS (60 * RUN_SECOND_NS)
+#define GONE_NS (3 * RUN_SECOND_NS) /* a Region that has no table so long will get none */
 #define LOOK_NS (30 * RUN_SECOND_NS)
 #define SCAN_NS (60 * RUN_SECOND_NS)
 
@@ -122,9 +123,11 @@ static void on_recounted(void *context, uint64_t count, const char *error)
 {
     struct run *run = context;
     run->outcome.region_rpo_count = count;
-    if (count == UINT64_MAX)
+    if (count == UINT64_MAX) {
+        run->outcome.region_rpo_why = outcome_text(&run->outcome, "%s", error);
         outcome_event(&run->outcome, run->loop.mono_ns, SCENARIO_REGION_NONE, "note",
                       "the Regions' own count of what was lost is not known: %s", error);
+    }
     run_end_loop(run);
     if (run->stage == STAGE_RECOUNT)
         stage_enter(run, STAGE_END);
@@ -185,6 +188,12 @@ static void begin_healing(struct run *run)
         stage_enter(run, run->cut_short ? STAGE_END : STAGE_SETTLE);
 }
 
+/* The Regions that there is something to read in. */
+static uint64_t readable(const struct run *run)
+{
+    return running(run, true) & ~run->outcome.gone_regions;
+}
+
 /* Only where the workload knows its items, and somebody is there to ask. */
 static void begin_look(struct run *run)
 {
@@ -195,26 +204,9 @@ static void begin_look(struct run *run)
     if (running(run, true) == 0)
         run_fail(run, "no Region is running any more");
     else if (knows)
-        drive_look(run->drive, running(run, true), LOOK_NS, on_looked, run);
+        drive_look(run->drive, readable(run), LOOK_NS, on_looked, run);
     else
         stage_enter(run, is_strong(run) ? STAGE_SCAN : STAGE_LEDGERS);
-}
-
-/* A program that gave up by itself drove nothing: what it was to show was not shown. */
-static void check_program(struct run *run)
-{
-    const struct scenario *scenario = run->scenario;
-    int code;
-    if (scenario->workload.kind != SCENARIO_EXEC || !drive_exited(run->drive, &code) || code == 0)
-        return;
-    for (uint32_t i = 0; i < scenario->expect.count; i++) {
-        if (scenario->expect.at[i].metric == METRIC_EXIT_CODE)
-            return;
-    }
-    run_fail(run,
-             "the workload's program could not be started, or ended by itself with exit code %d; "
-             "expect `exit_code` if that is right",
-             code);
 }
 
 /* Faults first, so that nothing is started again. */
@@ -223,6 +215,7 @@ static void end(struct run *run)
     run->outcome.exited = run->scenario->workload.kind == SCENARIO_EXEC &&
                           drive_exited(run->drive, &run->outcome.exit_code);
     run->outcome.ended_ns = run->loop.mono_ns;
+    load_conclude(&run->load, &run->outcome);
     note_losses(run);
     inject_free(run->inject);
     run->inject = NULL;
@@ -231,23 +224,26 @@ static void end(struct run *run)
     run_end_loop(run);
 }
 
-/* Of one Region that lost its disk; of several at several times, nobody kept the books. */
+/* Of one Region that lost its disk. Of several nobody kept the books: what one had of another went
+ * down with it, and a disk that is wiped again leaves only its last data. */
 static void begin_recount(struct run *run)
 {
-    const struct outcome *outcome = &run->outcome;
-    const struct outcome_fault *loss = NULL;
+    struct outcome *outcome = &run->outcome;
+    uint64_t data = (UINT64_C(1) << run->scenario->cluster.data_count) - 1;
+    uint8_t dead = 0;
     uint32_t losses = 0;
-    for (uint32_t i = 0; i < outcome->fault_count; i++) {
-        if (outcome->faults[i].verb != VERB_DISK_WIPE || outcome->faults[i].refused)
+    for (uint32_t i = 0; i < outcome->fault_count && !is_strong(run); i++) {
+        const struct outcome_fault *fault = &outcome->faults[i];
+        if (fault->verb != VERB_DISK_WIPE || fault->refused || (fault->regions & data) == 0)
             continue;
-        loss = &outcome->faults[i];
-        losses++;
+        losses += (uint32_t)__builtin_popcountll(fault->regions & data);
+        dead = (uint8_t)__builtin_ctzll(fault->regions & data);
     }
-    bool one = losses == 1 && (loss->regions & (loss->regions - 1)) == 0;
-    uint8_t dead = one ? (uint8_t)__builtin_ctzll(loss->regions) : 0;
-    if (one && !is_strong(run) && !run->cluster.sites[dead].witness)
+    if (losses > 1)
+        on_recounted(run, UINT64_MAX, "not counted: several losses");
+    else if (losses == 1)
         run->recount = recount_begin(&run->cluster, run->watch, dead, on_recounted, run);
-    if (run->recount == NULL)
+    if (run->recount == NULL && run->stage == STAGE_RECOUNT)
         stage_enter(run, STAGE_END);
 }
 
@@ -268,7 +264,7 @@ void stage_enter(struct run *run, enum run_stage stage)
         return;
     case STAGE_DRAIN:
         progress_stage(run, "waiting for the last answers");
-        check_program(run);
+        program_tick(run);
         timeline_end(run);
         drive_stop(run->drive, on_drained, run);
         return;
@@ -291,7 +287,7 @@ void stage_enter(struct run *run, enum run_stage stage)
         return;
     case STAGE_SCAN:
     case STAGE_RESCAN:
-        drive_scan(run->drive, running(run, true), SCAN_NS, on_scanned, run);
+        drive_scan(run->drive, readable(run), SCAN_NS, on_scanned, run);
         return;
     case STAGE_AGE:
         progress_stage(run, "letting tombstones go, to see whether anything comes back");
@@ -312,6 +308,10 @@ void stage_drain(struct run *run)
 static void tick_phases(struct run *run)
 {
     uint64_t now_ns = run->loop.mono_ns;
+    program_tick(run);
+    load_tick(run, inject_active(run->inject) == 0 && !run->timeline.healing);
+    if (run->stage != STAGE_PHASES)
+        return;
     const struct scenario_expect *broken = guard_tick(&run->guard, &run->outcome, now_ns);
     if (broken != NULL) {
         run->outcome.stopped = outcome_text(&run->outcome, "stop_if %s", broken->text);
@@ -325,14 +325,28 @@ static void tick_phases(struct run *run)
     }
 }
 
+static void note_gone(struct run *run, uint64_t gone)
+{
+    run->outcome.gone_regions = gone;
+    for (uint8_t i = 0; i < run->cluster.site_count; i++)
+        if (gone >> i & 1)
+            outcome_event(&run->outcome, run->loop.mono_ns, i, "note", "the table itself is gone");
+}
+
 static void tick_settle(struct run *run)
 {
     uint64_t now_ns = run->loop.mono_ns, since_ns = run->stage_ns;
     bool there = is_strong(run)
                      ? watch_caught_up(run->watch, since_ns) && watch_led(run->watch, since_ns)
                      : watch_converged(run->watch, since_ns);
-    if (there && run->outcome.converged_ns == 0)
+    uint64_t gone = watch_gone(run->watch, since_ns), waited_ns = now_ns - run->stage_ns;
+    if (gone != 0) { /* from the others it comes again; if all have lost it, nothing will */
+        there = gone == running(run, true) && waited_ns >= GONE_NS;
+        if (there || waited_ns >= SETTLE_NS)
+            note_gone(run, gone);
+    } else if (there && run->outcome.converged_ns == 0) {
         run->outcome.converged_ns = now_ns;
+    }
     if (!there && now_ns - run->stage_ns < SETTLE_NS)
         return;
     if (!there)

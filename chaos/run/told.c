@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the console of a run's cluster shows of the run: the faults that hold just now. Its report
- * does not exist yet. */
+/* What the console of a run's cluster shows of the run: the faults that hold just now. */
 
 #include <jansson.h>
 
@@ -28,20 +27,8 @@ static json_t *faults(void *context)
     return all;
 }
 
-static json_t *report(void *context)
-{
-    (void)context;
-    return json_null();
-}
-
-static const char *report_path(void *context)
-{
-    (void)context;
-    return NULL;
-}
-
 void told_init(struct run *run)
 {
-    run->told = (struct control_run){faults, report, report_path, run};
+    run->told = (struct control_run){faults, run};
     run->control->run = &run->told;
 }

@@ -26,8 +26,11 @@ struct watched {
     struct site *site;
     struct client_request *asking; /* NULL: no question is out */
     uint64_t asked_ns;             /* the question that is out */
+    uint64_t start;                /* of its processes, the one that what is here is of */
+    uint64_t asked_start;          /* the question that is out went to this one */
     uint64_t said_asked_ns;        /* when the answer was asked for; 0: there is none */
     json_t *said;
+    bool had_tables;  /* some answer told of a table */
     uint32_t settled; /* answers in a row with nothing to send */
     uint64_t resident_bytes;
     uint32_t descriptors;
@@ -130,7 +133,7 @@ static void on_answer(void *context, const struct http_answer *answer)
     region->asking = NULL;
     if (answer->status == 200)
         said = json_loadb((const char *)answer->body.at, answer->body.len, 0, NULL);
-    if (!json_is_object(said)) {
+    if (!json_is_object(said) || region->asked_start != region->start) {
         json_decref(said);
         region->settled = 0;
         return;
@@ -138,11 +141,9 @@ static void on_answer(void *context, const struct http_answer *answer)
     json_decref(region->said);
     region->said = said;
     region->said_asked_ns = region->asked_ns;
+    region->had_tables |= json_array_size(json_object_get(said, "tables")) > 0;
     remember(region);
-    if (!is_settled(said))
-        region->settled = 0;
-    else
-        region->settled++;
+    region->settled = is_settled(said) ? region->settled + 1 : 0;
 }
 
 static void ask(struct watched *region, uint64_t now_ns)
@@ -157,7 +158,20 @@ static void ask(struct watched *region, uint64_t now_ns)
                                      .header_count = array_len(headers),
                                      .timeout_ms = ASK_MS};
     region->asked_ns = now_ns;
+    region->asked_start = region->start;
     region->asking = client_send(region->site->admin, &call, on_answer, region);
+}
+
+/* What a process has said is of no worth for the next one, nor once it is dead. */
+static void forget_former(struct watched *region)
+{
+    if (region->start == region->site->starts && region->site->state != SITE_DEAD)
+        return;
+    region->start = region->site->starts;
+    region->settled = 0;
+    region->said_asked_ns = 0;
+    json_decref(region->said);
+    region->said = NULL;
 }
 
 static bool is_up(const struct watched *region, uint64_t now_ns)
@@ -235,6 +249,7 @@ void watch_tick(struct watch *watch, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < watch->count; i++) {
         struct watched *region = &watch->regions[i];
+        forget_former(region);
         if (watch->ticks % PROCESS_TICKS == 0)
             read_process(region);
         if (region->site->state != SITE_RUNNING)
@@ -320,6 +335,18 @@ bool watch_converged(const struct watch *watch, uint64_t since_ns)
         }
     }
     return true;
+}
+
+uint64_t watch_gone(const struct watch *watch, uint64_t since_ns)
+{
+    uint64_t gone = 0;
+    for (uint32_t i = 0; i < watch->count; i++) {
+        const struct watched *region = &watch->regions[i];
+        bool has = json_array_size(json_object_get(region->said, "tables")) > 0;
+        if (!region->site->witness && region->had_tables && is_known(region, since_ns) && !has)
+            gone |= UINT64_C(1) << i;
+    }
+    return gone;
 }
 
 uint64_t watch_tombstones(const struct watch *watch, uint64_t since_ns)

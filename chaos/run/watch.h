@@ -22,6 +22,8 @@ void watch_tick(struct watch *watch, uint64_t now_ns);
 /* Whether every table of every data Region is there, has nothing to send and as many items as
  * elsewhere, in two answers of each running. */
 bool watch_converged(const struct watch *watch, uint64_t since_ns);
+/* Bits of the data Regions that run and have no table any more, though they had some. */
+uint64_t watch_gone(const struct watch *watch, uint64_t since_ns);
 /* Whether every member of every group has all entries applied, and serves. */
 bool watch_caught_up(const struct watch *watch, uint64_t since_ns);
 /* Whether every group has a leader that serves, and one only. */

@@ -46,6 +46,9 @@ static void add_region(struct scenario_cluster *cluster, uint16_t id)
 void scenario_read_regions(struct reader *reader, const struct node *node, void *into)
 {
     struct scenario_cluster *cluster = into;
+    uint32_t before = reader->errors;
+    bool was_lost = reader->lost;
+    reader->lost = true; /* until all of them are read */
     if (!reader_wants(reader, node, NODE_LIST, "a list of Regions"))
         return;
     if (node->count == 0 || node->count > SCENARIO_REGIONS_MAX) {
@@ -64,6 +67,7 @@ void scenario_read_regions(struct reader *reader, const struct node *node, void 
             add_region(cluster, id);
     }
     cluster->data_count = cluster->region_count;
+    reader->lost = was_lost || reader->errors > before;
 }
 
 static void set_standard_regions(struct scenario_cluster *cluster)
@@ -78,10 +82,14 @@ void scenario_read_witness(struct reader *reader, const struct node *node, void 
 {
     struct scenario_cluster *cluster = into;
     uint16_t id = find_region(reader, node);
-    if (id == REGION_ID_NONE)
+    if (id == REGION_ID_NONE) {
+        reader->lost = true;
         return;
+    }
     if (cluster->mode != SCENARIO_STRONG) {
-        reader_fail(reader, node, "only a cluster of `mode: strong` has a witness");
+        if (!reader->lost)
+            reader_fail(reader, node, "only a cluster of `mode: strong` has a witness");
+        reader->lost = true;
         return;
     }
     if (cluster->region_count == 0)
@@ -146,8 +154,9 @@ static bool find_ends(struct reader *reader, const struct node *node, uint32_t e
             sides[i].len--;
         ends[i] = place_of(cluster, region_id_find(sides[i]));
         if (ends[i] == cluster->region_count) {
-            reader_fail(reader, node, "'%.*s' is no Region of this cluster", (int)sides[i].len,
-                        (const char *)sides[i].at);
+            if (!reader->lost)
+                reader_fail(reader, node, "'%.*s' is no Region of this cluster", (int)sides[i].len,
+                            (const char *)sides[i].at);
             return false;
         }
     }
@@ -200,17 +209,23 @@ static void check_strong(struct reader *reader, const struct node *node,
                         cluster->region[i].name);
 }
 
+/* `leader`, the witness and what is promised hang on it. */
+static bool mode_is_known(const struct node *node)
+{
+    const struct node *mode = node_find(node, "mode");
+    return mode == NULL || field_is_choice(scenario_modes, mode);
+}
+
 void scenario_read_cluster(struct reader *reader, const struct node *node, void *into)
 {
     struct scenario_cluster *cluster = &((struct scenario *)into)->cluster;
-    uint32_t before = reader->errors;
     *cluster = (struct scenario_cluster){0};
+    reader->lost = !node_is_null(node) && (node->kind != NODE_MAP || !mode_is_known(node));
     shape_read(reader, node, &scenario_shape_cluster, cluster);
-    if (reader->errors == before && cluster->region_count == 0)
+    if (cluster->region_count == 0)
         set_standard_regions(cluster);
-    if (reader->errors == before && cluster->mode == SCENARIO_STRONG)
+    if (!reader->lost && cluster->mode == SCENARIO_STRONG)
         check_strong(reader, node, cluster);
-    reader->lost = reader->errors > before;
 }
 
 json_t *scenario_schema_regions(void)

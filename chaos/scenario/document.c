@@ -4,9 +4,14 @@
 
 #include "chaos/scenario/document.h"
 
+#include <ctype.h>
 #include <yaml.h>
 
 #include "conflict/base/check.h"
+
+#define NO_ANCHORS "anchors and aliases (& and *) are not taken: write the value out"
+
+enum { MISTAKES_MAX = 10 };
 
 struct builder {
     struct arena *arena;
@@ -19,12 +24,23 @@ struct builder {
     struct node *open; /* the innermost collection that is not closed; NULL: none */
     const char *key;   /* of the next child of a mapping; NULL: a key is due */
     bool in_document;  /* between its beginning and its root */
+    uint32_t mistakes; /* that leave a tree to be read all the same */
 };
 
 static bool fail(struct builder *builder, size_t line, const char *reason)
 {
     buf_printf(builder->error, "%s:%zu: %s\n", builder->file, line + 1, reason);
     return false;
+}
+
+/* A mistake after which the rest can still be read, so that all are told at once. */
+static bool go_on(struct builder *builder, size_t line, const char *key, const char *reason)
+{
+    if (++builder->mistakes > MISTAKES_MAX)
+        return fail(builder, line, "and more");
+    buf_printf(builder->error, "%s:%zu: %s%s%s\n", builder->file, line + 1, key,
+               *key == 0 ? "" : ": ", reason);
+    return true;
 }
 
 static const char *copy_text(struct builder *builder, const yaml_event_t *event)
@@ -35,6 +51,16 @@ static const char *copy_text(struct builder *builder, const yaml_event_t *event)
     return bytes_copy_text(builder->arena, text);
 }
 
+/* A key as it may stand in a message: one line of ours stays one line. */
+static const char *printable(struct builder *builder, const char *key)
+{
+    char *copy = arena_copy(builder->arena, key, strlen(key) + 1);
+    for (char *at = copy; *at != 0; at++)
+        if (iscntrl((unsigned char)*at))
+            *at = '?';
+    return copy;
+}
+
 static bool take_key(struct builder *builder, const yaml_event_t *event)
 {
     size_t line = event->start_mark.line;
@@ -43,13 +69,9 @@ static bool take_key(struct builder *builder, const yaml_event_t *event)
     const char *key = copy_text(builder, event);
     if (key == NULL || *key == 0 || strlen(key) > 255)
         return fail(builder, line, "a key must have 1 to 255 characters, and no NUL");
-    if (node_find(builder->open, key) != NULL) {
-        buf_printf(builder->error, "%s:%zu: %s: the key is here twice\n", builder->file, line + 1,
-                   key);
-        return false;
-    }
     builder->key = key;
-    return true;
+    return node_find(builder->open, key) == NULL ||
+           go_on(builder, line, printable(builder, key), "the key is here twice");
 }
 
 /* Puts a new node where the next value belongs. NULL: refused. */
@@ -115,7 +137,10 @@ static bool take_scalar(struct builder *builder, const yaml_event_t *event)
         return false;
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     node->text = copy_text(builder, event);
-    return node->text != NULL || fail(builder, event->start_mark.line, "the text holds a NUL");
+    if (node->text != NULL)
+        return true;
+    node->text = "?";
+    return go_on(builder, event->start_mark.line, "", "the text holds a NUL");
 }
 
 /* What only trees with sharing, or of foreign types, have. */
@@ -132,12 +157,12 @@ static bool refuse_exotic(struct builder *builder, const yaml_event_t *event)
         anchor = event->data.mapping_start.anchor;
         tag = event->data.mapping_start.tag;
     }
-    if (event->type == YAML_ALIAS_EVENT || anchor != NULL)
-        return fail(builder, event->start_mark.line,
-                    "anchors and aliases (& and *) are not taken: write the value out");
-    if (tag != NULL)
-        return fail(builder, event->start_mark.line, "tags (!) are not taken: leave it out");
-    return true;
+    if (event->type == YAML_ALIAS_EVENT)
+        return fail(builder, event->start_mark.line, NO_ANCHORS);
+    if (anchor != NULL && !go_on(builder, event->start_mark.line, "", NO_ANCHORS))
+        return false;
+    return tag == NULL ||
+           go_on(builder, event->start_mark.line, "", "tags (!) are not taken: leave it out");
 }
 
 static bool take_event(struct builder *builder, const yaml_event_t *event)
@@ -208,9 +233,8 @@ bool document_parse(struct arena *arena, const char *file, struct bytes text,
     yaml_parser_set_input_string(&parser, text.at, text.len);
     bool good = take_events(&builder, &parser);
     yaml_parser_delete(&parser);
-    if (good)
-        *ret_count = builder.document_count;
-    return good;
+    *ret_count = good ? builder.document_count : 0;
+    return good && builder.mistakes == 0;
 }
 
 const struct node *node_find(const struct node *map, const char *key)

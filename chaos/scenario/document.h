@@ -36,7 +36,8 @@ struct node {
     const struct node *parent;
 };
 
-/* The file's documents, at least one. False: error is "file:line: reason". */
+/* The file's documents, at least one. False: each line of error is "file:line: reason"; *ret_count
+ * is 0 if there is nothing to be read, else the rest of the file can be looked at for more. */
 bool document_parse(struct arena *arena, const char *file, struct bytes text,
                     struct node *ret[DOCUMENTS_MAX], uint32_t *ret_count, struct buf *error);
 /* NULL if the mapping has no such key, or the node is no mapping. */

@@ -40,8 +40,10 @@ static const struct {
     const char *text;
     enum scenario_comparison comparison;
 } comparisons[] = {
-    {"<=", SCENARIO_AT_MOST},   {">=", SCENARIO_AT_LEAST}, {"==", SCENARIO_EQUAL},
-    {"!=", SCENARIO_NOT_EQUAL}, {"<", SCENARIO_LESS},      {">", SCENARIO_MORE},
+    {"<=", SCENARIO_AT_MOST},   {">=", SCENARIO_AT_LEAST},
+    {"==", SCENARIO_EQUAL}, /* longer first */
+    {"!=", SCENARIO_NOT_EQUAL}, {"<", SCENARIO_LESS},
+    {">", SCENARIO_MORE},       {"=", SCENARIO_EQUAL},
 };
 
 bool scenario_metric_is_timing(enum scenario_metric metric)
@@ -203,7 +205,8 @@ static void read_comparison(struct reader *reader, const struct node *node,
         reader_fail(reader, node, "%s is true or false, not more or less", metrics[metric].name);
     } else if (metrics[metric].type == LIMIT_TIME && expect.comparison == SCENARIO_EQUAL &&
                expect.limit > 0) {
-        reader_fail(reader, node, "no time is ever exactly that: write \"<=%s\"", node->text);
+        reader_fail(reader, node, "no time is ever exactly that: write \"<=%.*s\"", (int)text.len,
+                    (const char *)text.at);
     } else if (place->list->count == SCENARIO_EXPECTS_MAX) {
         reader_fail(reader, node, "more than %d limits", SCENARIO_EXPECTS_MAX);
     } else {
@@ -227,9 +230,10 @@ static void read_comparisons(struct reader *reader, const struct node *node,
 
 /* ---- Whose ---- */
 
-static bool set_selector(const struct scenario_cluster *cluster, struct bytes word,
+static bool set_selector(const struct reader *reader, struct bytes word,
                          struct scenario_expect *expect)
 {
+    const struct scenario_cluster *cluster = &reader->scenario->cluster;
     for (uint8_t class = 1; class < SCENARIO_CLASS_COUNT; class ++) {
         if (bytes_is(word, class_names[class][0]) || bytes_is(word, class_names[class][1])) {
             bool first = expect->class == SCENARIO_CLASS_ANY;
@@ -244,7 +248,7 @@ static bool set_selector(const struct scenario_cluster *cluster, struct bytes wo
             return first;
         }
     }
-    return false;
+    return reader->lost;
 }
 
 static void read_selected(struct reader *reader, const struct node *node,
@@ -257,7 +261,7 @@ static void read_selected(struct reader *reader, const struct node *node,
     while (rest.len > 0 && good) {
         const uint8_t *space = memchr(rest.at, ' ', rest.len);
         size_t len = space == NULL ? rest.len : (size_t)(space - rest.at);
-        good = set_selector(cluster, bytes_make(rest.at, len), &place.base);
+        good = set_selector(reader, bytes_make(rest.at, len), &place.base);
         rest = trim(bytes_make(rest.at + len, rest.len - len));
     }
     if (good)
@@ -306,7 +310,7 @@ static void read_all(struct reader *reader, const struct node *node, bool is_sto
 {
     struct place place = {.list = list, .is_stop_if = is_stop_if};
     list->at = arena_array(reader->arena, struct scenario_expect, SCENARIO_EXPECTS_MAX);
-    if (reader->lost || node_is_null(node) ||
+    if (node_is_null(node) ||
         !reader_wants(reader, node, NODE_MAP, "a mapping such as {rpo_count: 0}"))
         return;
     for (const struct node *at = node->first; at != NULL; at = at->next)

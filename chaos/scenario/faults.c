@@ -44,7 +44,14 @@ static enum scenario_verb read_verb(struct reader *reader, const struct node *no
     const char *names[SCENARIO_VERB_COUNT];
     const struct node *word = node_find(node, "do");
     if (word == NULL) {
-        reader_fail(reader, node, "the key 'do' is missing: a verb such as link.cut");
+        static const char *const only[] = {"do"};
+        const struct node *at = node->first;
+        while (at != NULL && words_meant(at->key, only, 1) == NULL)
+            at = at->next;
+        if (at != NULL)
+            field_unknown(reader, at, only, 1);
+        else
+            reader_fail(reader, node, "the key 'do' is missing: a verb such as link.cut");
         return SCENARIO_VERB_COUNT;
     }
     if (!reader_wants(reader, word, NODE_SCALAR, "a verb such as link.cut"))
@@ -92,6 +99,27 @@ static bool is_witness(const struct scenario_cluster *cluster, uint8_t region)
     return scenario_has_witness(cluster) && region == cluster->region_count - 1;
 }
 
+static const char *fault_of_partition(const struct scenario_cluster *cluster,
+                                      const struct scenario_fault *fault)
+{
+    if (fault->shape == SCENARIO_PRIMARIES && cluster->mode != SCENARIO_STRONG)
+        return "the shape primaries is of leaders, and so of `mode: strong`";
+    if (cluster->region_count < 2)
+        return "one Region alone cannot be partitioned";
+    if (cluster->region_count < 3 &&
+        (fault->shape == SCENARIO_MAJORITIES_RING || fault->shape == SCENARIO_BRIDGE))
+        return "this shape needs three Regions or more";
+    if (fault->shape == SCENARIO_SWIZZLE && fault->for_ns == 0)
+        return "a swizzle needs 'for': its steps are parts of it";
+    if (fault->shape == SCENARIO_SWIZZLE && fault->how != SCENARIO_CUT)
+        return "a swizzle cuts: expected `how: cut`";
+    if (fault->region == SCENARIO_REGION_ALL)
+        return "a partition is drawn around one Region: name it, or leave 'region' out";
+    return fault->how == SCENARIO_CUT || fault->how == SCENARIO_BLACKHOLE
+               ? NULL
+               : "a partition cuts or swallows: expected `how: cut` or `how: blackhole`";
+}
+
 /* NULL, or what is wrong with this verb in this cluster. */
 static const char *fault_of_cluster(const struct scenario_cluster *cluster,
                                     const struct scenario_fault *fault)
@@ -102,22 +130,13 @@ static const char *fault_of_cluster(const struct scenario_cluster *cluster,
     case VERB_LEADER_TRANSFER:
         if (!strong)
             return "there are leaders only in a cluster of `mode: strong`";
+        if (fault->verb == VERB_LEADER_TRANSFER && is_witness(cluster, fault->to))
+            return "a witness leads nothing: name a Region that has data";
         return fault->to == SCENARIO_REGION_ALL || fault->to == SCENARIO_REGION_LEADER
                    ? "leadership goes to one Region: name it, or leave 'to' out"
                    : NULL;
     case VERB_PARTITION:
-        if (fault->shape == SCENARIO_PRIMARIES && !strong)
-            return "the shape primaries is of leaders, and so of `mode: strong`";
-        if (cluster->region_count < 2)
-            return "one Region alone cannot be partitioned";
-        if (cluster->region_count < 3 &&
-            (fault->shape == SCENARIO_MAJORITIES_RING || fault->shape == SCENARIO_BRIDGE))
-            return "this shape needs three Regions or more";
-        if (fault->region == SCENARIO_REGION_ALL)
-            return "a partition is drawn around one Region: name it, or leave 'region' out";
-        return fault->how == SCENARIO_CUT || fault->how == SCENARIO_BLACKHOLE
-                   ? NULL
-                   : "a partition cuts or swallows: expected `how: cut` or `how: blackhole`";
+        return fault_of_partition(cluster, fault);
     case VERB_CLIENT_BLOCK:
     case VERB_API_ERROR:
     case VERB_API_THROTTLE:
@@ -133,6 +152,7 @@ static const char *fault_of_cluster(const struct scenario_cluster *cluster,
     case VERB_LINK_FLAP:
     case VERB_LINK_LOSS:
     case VERB_LINK_DUPLICATE:
+    case VERB_LINK_CORRUPT:
     case VERB_LINK_REORDER:
         if (cluster->region_count < 2)
             return "one Region alone has no links";
@@ -142,7 +162,9 @@ static const char *fault_of_cluster(const struct scenario_cluster *cluster,
     case VERB_PROCESS_KILL:
     case VERB_PROCESS_START:
     case VERB_PROCESS_RESTART:
+    case VERB_PROCESS_RESTART_LOOP:
     case VERB_PROCESS_PAUSE:
+    case VERB_PROCESS_HICCUP:
     case VERB_PROCESS_RESUME:
     case VERB_CLOCK_OFFSET:
     case VERB_CLOCK_RATE:
@@ -154,6 +176,7 @@ static const char *fault_of_cluster(const struct scenario_cluster *cluster,
     case VERB_DISK_FSYNC_ERROR:
     case VERB_DISK_IO_ERROR:
     case VERB_DISK_BITFLIP:
+    case VERB_DISK_TRUNCATE:
     case VERB_DISK_TORN_WRITE:
     case VERB_DISK_WIPE:
     case VERB_UNDO:
@@ -164,6 +187,13 @@ static const char *fault_of_cluster(const struct scenario_cluster *cluster,
     unreachable();
 }
 
+/* It is down for a part of each period. */
+static bool has_down(enum scenario_verb verb)
+{
+    const struct scenario_verb_info *info = scenario_verb_info(verb);
+    return (info->required & PARAM_BIT(PERIOD)) != 0 && (info->optional & PARAM_BIT(DOWN)) != 0;
+}
+
 /* NULL, or what is wrong with its times and sizes. */
 static const char *fault_of_values(const struct scenario_fault *fault)
 {
@@ -172,12 +202,16 @@ static const char *fault_of_values(const struct scenario_fault *fault)
         return "it is over at once: leave 'for' out";
     if (lasting == VERB_REPEATS && (fault->given & PARAM_BIT(PERIOD)) != 0 && fault->for_ns == 0)
         return "with a period it needs 'for': how long it goes on";
-    if (fault->verb == VERB_LINK_FLAP && fault->down_ns >= fault->period_ns)
-        return "'down' must be shorter than the period, or the link never comes up";
+    if (has_down(fault->verb) && fault->down_ns >= fault->period_ns)
+        return fault->verb == VERB_LINK_FLAP
+                   ? "'down' must be shorter than the period, or the link never comes up"
+                   : "'down' must be shorter than the period, or it never runs";
     if ((fault->given & PARAM_BIT(OFFSET)) != 0 && fault->offset_ns == 0)
         return "an offset of nothing changes nothing";
     if ((fault->given & PARAM_BIT(PERCENT)) != 0 && !(fault->share > 0))
         return "of 0 percent nothing happens";
+    if ((fault->given & PARAM_BIT(CORRELATION)) != 0 && !(fault->correlation < 1))
+        return "with a correlation of 100 percent the first would decide for all";
     if (fault->verb == VERB_LINK_JITTER && fault->jitter_ns == 0)
         return "a jitter of nothing changes nothing";
     if (fault->verb == VERB_CLOCK_RATE && fault->ppm == 0)
@@ -185,36 +219,65 @@ static const char *fault_of_values(const struct scenario_fault *fault)
     return NULL;
 }
 
+/* When, for how long, and its name: what every fault has, also one whose verb nobody knows. */
+static void read_frame(struct reader *reader, const struct node *node, struct scenario_fault *fault)
+{
+    for (uint32_t i = 0; i < FAULT_DO; i++) {
+        const struct field *field = &scenario_shape_fault.at[i];
+        const struct node *value = node_find(node, field->key);
+        uint32_t before = reader->errors;
+        field_set_standard(reader, field, fault);
+        if (value != NULL)
+            field_read(reader, value, field, fault);
+        reader->ids_lost |= i == FAULT_ID && reader->errors > before;
+    }
+}
+
+/* What is timed by others than a link's or a disk's own clock comes in whole milliseconds: a part
+ * of one is refused, for to round it would be another fault than the one that is asked for. */
+static void check_whole_ms(struct reader *reader, const struct node *node,
+                           const struct scenario_fault *fault)
+{
+    uint32_t whole = PARAM_BIT(PERIOD) | PARAM_BIT(DOWN) | PARAM_BIT(OFFSET);
+    if (fault->verb == VERB_LINK_REORDER)
+        whole |= PARAM_BIT(DELAY);
+    for (uint32_t i = 0; i < SCENARIO_PARAM_COUNT; i++) {
+        const struct field *field = &scenario_shape_params.at[i];
+        int64_t ns = 0;
+        if ((fault->given & whole & UINT32_C(1) << i) == 0)
+            continue;
+        memcpy(&ns, (const char *)fault + field->offset, sizeof(ns));
+        if (ns % 1000000 != 0)
+            reader_fail(reader, node_find(node, field->key), "%s takes whole milliseconds here",
+                        scenario_verb_info(fault->verb)->name);
+    }
+}
+
 static void read_fault(struct reader *reader, const struct node *node, struct scenario_fault *fault)
 {
     uint32_t before = reader->errors;
     enum scenario_verb verb = read_verb(reader, node);
-    if (verb == SCENARIO_VERB_COUNT)
-        return;
-    const struct scenario_verb_info *info = scenario_verb_info(verb);
     *fault = (struct scenario_fault){.verb = (uint8_t)verb,
                                      .line = node->line,
                                      .region = SCENARIO_REGION_NONE,
                                      .from = SCENARIO_REGION_NONE,
                                      .to = SCENARIO_REGION_NONE};
-    for (uint32_t i = 0; i < FAULT_DO; i++) {
-        const struct field *field = &scenario_shape_fault.at[i];
-        const struct node *value = node_find(node, field->key);
-        field_set_standard(reader, field, fault);
-        if (value != NULL)
-            field_read(reader, value, field, fault);
-    }
+    read_frame(reader, node, fault);
+    if (verb == SCENARIO_VERB_COUNT)
+        return;
+    const struct scenario_verb_info *info = scenario_verb_info(verb);
     read_params(reader, node, info, fault);
     refuse_strangers(reader, node, info);
     if (reader->errors > before)
         return;
-    if (verb == VERB_LINK_FLAP && (fault->given & PARAM_BIT(DOWN)) == 0)
+    if (has_down(verb) && (fault->given & PARAM_BIT(DOWN)) == 0)
         fault->down_ns = fault->period_ns / 2;
-    const char *wrong = fault_of_cluster(&reader->scenario->cluster, fault);
+    const char *wrong = reader->lost ? NULL : fault_of_cluster(&reader->scenario->cluster, fault);
     if (wrong == NULL)
         wrong = fault_of_values(fault);
     if (wrong != NULL)
         reader_fail(reader, node, "%s: %s", info->name, wrong);
+    check_whole_ms(reader, node, fault);
 }
 
 static int compare_faults(const void *a, const void *b)
@@ -236,19 +299,28 @@ void scenario_sort_faults(struct scenario_phase *phase)
 void scenario_read_faults(struct reader *reader, const struct node *node, void *into)
 {
     struct scenario_phase *phase = into;
-    if (node_is_null(node) || !reader_wants(reader, node, NODE_LIST, "a list of faults"))
+    if (node_is_null(node))
         return;
+    if (!reader_wants(reader, node, NODE_LIST, "a list of faults")) {
+        reader->ids_lost = true;
+        return;
+    }
     reader->fault_count += node->count;
-    if (node->count > SCENARIO_FAULTS_MAX)
+    if (node->count > SCENARIO_FAULTS_MAX) {
+        reader->ids_lost = true;
         return; /* told of after all phases */
+    }
     phase->faults = arena_array(reader->arena, struct scenario_fault, node->count);
     for (const struct node *at = node->first; at != NULL; at = at->next) {
-        if (!reader_wants(reader, at, NODE_MAP, "a fault such as {at: 2s, do: link.cut, ...}"))
+        if (!reader_wants(reader, at, NODE_MAP, "a fault such as {at: 2s, do: link.cut, ...}")) {
+            reader->ids_lost = true;
             continue;
+        }
         struct scenario_fault *fault = &phase->faults[phase->fault_count++];
         read_fault(reader, at, fault);
-        if (!phase->has_until && phase->for_ns > 0 && fault->at_ns > phase->for_ns)
-            reader_fail(reader, at,
+        uint64_t end_ns = phase->for_ns + (phase->has_until ? phase->until.timeout_ns : 0);
+        if (end_ns > 0 && fault->at_ns > end_ns)
+            reader_fail(reader, node_find(at, "at"),
                         "it begins after the phase has ended: `at` counts from the "
                         "phase's beginning");
     }
@@ -285,35 +357,51 @@ const char *scenario_new_id(struct scenario *scenario, const char *stem, uint32_
     return arena_copy(&scenario->arena, text.at, text.len);
 }
 
-/* A place for messages: the fault's own line. */
-static void fail_at(struct reader *reader, const struct node *phases,
-                    const struct scenario_fault *fault, const char *reason)
+/* The place-th of those children that are mappings: others are no phases and no faults. */
+static const struct node *nth_mapping(const struct node *list, uint32_t place)
 {
-    struct node place = *phases;
-    place.line = fault->line;
-    reader_fail(reader, &place, "%s: %s", scenario_verb_info(fault->verb)->name, reason);
+    const struct node *at = list->first;
+    while (at->kind != NODE_MAP || place-- > 0)
+        at = at->next;
+    return at;
+}
+
+const struct node *scenario_fault_node(const struct node *phases, uint32_t phase,
+                                       const struct scenario_fault *fault)
+{
+    const struct node *at = phases->first;
+    while (phase-- > 0)
+        at = at->next;
+    return nth_mapping(node_find(at, "faults"), fault->order);
+}
+
+/* A name that is given twice, or names nothing. */
+static void check_names(struct reader *reader, const struct node *node,
+                        const struct scenario *scenario, const struct scenario_fault *fault)
+{
+    const struct node *id = node_find(node, "id"), *named = node_find(node, "fault");
+    if (fault->id != NULL && id != NULL && find_id(scenario, fault->id, fault) != NULL)
+        reader_fail(reader, id, "another fault has the same id");
+    if (fault->verb != VERB_UNDO || fault->fault == NULL)
+        return;
+    const struct scenario_fault *other = find_id(scenario, fault->fault, fault);
+    if (other == NULL && !reader->ids_lost)
+        reader_fail(reader, named, "no fault before it has this id");
+    else if (other != NULL && other->verb != SCENARIO_VERB_COUNT &&
+             scenario_verb_info(other->verb)->lasting == VERB_ONCE)
+        reader_fail(reader, named, "what it names is over at once");
 }
 
 void scenario_finish_faults(struct reader *reader, const struct node *phases,
                             struct scenario *scenario)
 {
     uint32_t number = 0;
-    if (reader->errors > 0)
-        return;
     for (uint32_t i = 0; i < scenario->phase_count; i++) {
         for (uint32_t j = 0; j < scenario->phases[i].fault_count; j++) {
             struct scenario_fault *fault = &scenario->phases[i].faults[j];
-            if (fault->id == NULL)
+            if (fault->id == NULL && reader->errors == 0)
                 fault->id = scenario_new_id(scenario, "f", &number);
-            else if (find_id(scenario, fault->id, fault) != NULL)
-                fail_at(reader, phases, fault, "another fault has the same id");
-            if (fault->verb != VERB_UNDO)
-                continue;
-            const struct scenario_fault *other = find_id(scenario, fault->fault, fault);
-            if (other == NULL)
-                fail_at(reader, phases, fault, "no fault before it has this id");
-            else if (scenario_verb_info(other->verb)->lasting == VERB_ONCE)
-                fail_at(reader, phases, fault, "what it names is over at once");
+            check_names(reader, scenario_fault_node(phases, i, fault), scenario, fault);
         }
     }
 }

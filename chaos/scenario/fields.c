@@ -12,7 +12,7 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
-enum { ERRORS_MAX = 20, WORD_MAX = 64, TEXTS_MAX = 64 };
+enum { ERRORS_MAX = 20, WORD_MAX = 64, TEXTS_MAX = 64, CHOICES_MAX = 16 };
 
 /* ---- Refusals ---- */
 
@@ -77,8 +77,8 @@ static uint32_t distance(const char *a, const char *b)
 
 const char *field_nearest(const char *word, const char *const *known, uint32_t count)
 {
-    const char *nearest = NULL;
-    uint32_t least = 4;
+    const char *nearest = words_meant(word, known, count);
+    uint32_t least = nearest != NULL ? 0 : 4;
     size_t len = strlen(word);
     for (uint32_t i = 0; i < count; i++) {
         /* What it begins is as good as one letter off. */
@@ -174,9 +174,27 @@ static void expected(const struct reader *reader, const struct field *field, str
         expected_bounds(field, to);
 }
 
+/* Of a word that had to be one of several: the one that was meant, or NULL. */
+static const char *meant(const struct reader *reader, const struct field *field, const char *word)
+{
+    const struct scenario_cluster *cluster = &reader->scenario->cluster;
+    const char *known[CHOICES_MAX];
+    uint32_t count = 0;
+    if (field->type == FIELD_CHOICE)
+        for (const struct choice *at = field->choices; at->name != NULL; at++)
+            known[count++] = at->name;
+    else if (field->type == FIELD_REGION || field->type == FIELD_REGIONS)
+        for (uint32_t i = 0; i < cluster->region_count; i++)
+            known[count++] = cluster->region[i].name;
+    check(count <= CHOICES_MAX);
+    const char *nearest = field_nearest(word, known, count);
+    return nearest != NULL && strcmp(nearest, word) != 0 ? nearest : NULL;
+}
+
 static void refuse(struct reader *reader, const struct node *node, const struct field *field)
 {
     struct buf text cleanup(buf_deinit);
+    const char *nearest = node->kind == NODE_SCALAR ? meant(reader, field, node->text) : NULL;
     buf_init(&text);
     expected(reader, field, &text);
     if (node->kind != NODE_SCALAR)
@@ -185,8 +203,9 @@ static void refuse(struct reader *reader, const struct node *node, const struct 
     else if (node_is_null(node))
         reader_fail(reader, node, "no value: expected %.*s", (int)text.len, (const char *)text.at);
     else
-        reader_fail(reader, node, "expected %.*s, but this is '%.64s'", (int)text.len,
-                    (const char *)text.at, node->text);
+        reader_fail(reader, node, "expected %.*s, but this is '%.64s'%s%s%s", (int)text.len,
+                    (const char *)text.at, node->text, nearest == NULL ? "" : ": did you mean '",
+                    nearest == NULL ? "" : nearest, nearest == NULL ? "" : "'?");
 }
 
 static bool within(const struct field *field, double value)
@@ -251,6 +270,13 @@ static bool set_choice(const struct field *field, struct bytes text, uint8_t *in
     return false;
 }
 
+bool field_is_choice(const struct choice *choices, const struct node *node)
+{
+    const struct field field = {.choices = choices};
+    uint8_t ignored;
+    return node->kind == NODE_SCALAR && set_choice(&field, bytes_text(node->text), &ignored);
+}
+
 static bool set_region(const struct reader *reader, struct bytes text, uint8_t *into)
 {
     const struct scenario_cluster *cluster = &reader->scenario->cluster;
@@ -268,7 +294,7 @@ static bool set_region(const struct reader *reader, struct bytes text, uint8_t *
             return true;
         }
     }
-    return false;
+    return reader->lost;
 }
 
 /* A single value from its text, which may be the table's default. */
@@ -319,11 +345,11 @@ static void read_regions(struct reader *reader, const struct node *node, const s
         return;
     }
     for (const struct node *at = node->first; at != NULL; at = at->next) {
-        uint8_t place;
-        if (at->kind != NODE_SCALAR || !set_region(reader, bytes_text(at->text), &place) ||
-            place >= cluster->data_count)
+        uint8_t place = SCENARIO_REGION_NONE;
+        bool known = at->kind == NODE_SCALAR && set_region(reader, bytes_text(at->text), &place);
+        if (!known || (place >= cluster->data_count && !reader->lost))
             refuse(reader, at, field);
-        else
+        else if (place < cluster->data_count)
             set |= (uint8_t)(1u << place);
     }
     *into = set;
@@ -375,7 +401,7 @@ uint64_t shape_read(struct reader *reader, const struct node *node, const struct
                     void *into)
 {
     const char *known[64];
-    uint64_t given = 0;
+    uint64_t given = 0, bad = 0;
     check(shape->count <= array_len(known));
     if (node != NULL && node_is_null(node))
         node = NULL;
@@ -393,8 +419,10 @@ uint64_t shape_read(struct reader *reader, const struct node *node, const struct
                 shape_read(reader, NULL, field->shape, (char *)into + field->offset);
             continue;
         }
+        uint32_t before = reader->errors;
         given |= UINT64_C(1) << i;
         field_read(reader, child, field, into);
+        bad |= (uint64_t)(reader->errors > before) << i;
     }
     for (const struct node *at = node == NULL ? NULL : node->first; at != NULL; at = at->next) {
         bool found = false;
@@ -403,5 +431,6 @@ uint64_t shape_read(struct reader *reader, const struct node *node, const struct
         if (!found)
             field_unknown(reader, at, known, shape->count);
     }
+    reader->bad = bad;
     return given;
 }

@@ -49,7 +49,9 @@ struct reader {
     uint32_t errors;
     struct scenario *scenario;
     uint32_t fault_count; /* of all phases */
-    bool lost;            /* the cluster is not understood, so nothing that names a Region can be */
+    bool lost;    /* which Regions there are is not understood: any name of one is let pass */
+    uint64_t bad; /* keys of the shape that was read last, with something wrong in what they hold */
+    bool ids_lost; /* a fault could not be read, and so perhaps an id that others name */
 };
 
 struct shape;
@@ -84,6 +86,8 @@ bool reader_wants(struct reader *reader, const struct node *node, enum node_kind
  * i of the result: the mapping has the i-th key of the shape. */
 uint64_t shape_read(struct reader *reader, const struct node *node, const struct shape *shape,
                     void *into);
+/* Whether the value is one of these, without telling so if not. */
+bool field_is_choice(const struct choice *choices, const struct node *node);
 /* One value by one line of a table. */
 void field_read(struct reader *reader, const struct node *node, const struct field *field,
                 void *into);
@@ -92,8 +96,10 @@ void field_set_standard(struct reader *reader, const struct field *field, void *
 /* Tells that there is no such key, and which one was meant. */
 void field_unknown(struct reader *reader, const struct node *node, const char *const *known,
                    uint32_t known_count);
-/* The known word that is nearest to this one, if it is near; else NULL. */
+/* The known word that is meant by this one, by what others call it or by its letters; else NULL. */
 const char *field_nearest(const char *word, const char *const *known, uint32_t count);
+/* words.c: what a word of other tools is called here, if one of the known words is; else NULL. */
+const char *words_meant(const char *word, const char *const *known, uint32_t count);
 
 json_t *shape_schema(const struct shape *shape);
 json_t *field_schema(const struct field *field);
@@ -103,8 +109,8 @@ extern const struct shape scenario_shape_top, scenario_shape_cluster, scenario_s
     scenario_shape_workload, scenario_shape_phase, scenario_shape_until, scenario_shape_random,
     scenario_shape_fault;
 extern const struct shape scenario_shape_params; /* of a fault, by enum scenario_param */
-extern const struct choice scenario_distributions[], scenario_directions[], scenario_shapes[],
-    scenario_hows[], scenario_files[], scenario_calls[], scenario_signals[];
+extern const struct choice scenario_modes[], scenario_distributions[], scenario_directions[],
+    scenario_shapes[], scenario_hows[], scenario_files[], scenario_calls[], scenario_signals[];
 
 /* Places in the tables of those keys whose presence matters by itself. */
 enum link_key { LINK_RTT, LINK_DELAY, LINK_JITTER, LINK_BANDWIDTH, LINK_DISTRIBUTION };
@@ -154,6 +160,11 @@ void scenario_read_workload(struct reader *reader, const struct node *node, void
 void scenario_read_phases(struct reader *reader, const struct node *node, void *into);
 void scenario_read_expect(struct reader *reader, const struct node *node, void *into);
 void scenario_read_stop_if(struct reader *reader, const struct node *node, void *into);
+/* sense.c: what no file that is meant can say, though each part of it is well formed. */
+void scenario_check_sense(struct reader *reader, const struct node *root);
+/* The fault's place in the file, by its order among those of its phase. */
+const struct node *scenario_fault_node(const struct node *phases, uint32_t phase,
+                                       const struct scenario_fault *fault);
 /* References from one fault to another. */
 void scenario_finish_faults(struct reader *reader, const struct node *phases,
                             struct scenario *scenario);

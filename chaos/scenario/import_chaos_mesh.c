@@ -5,6 +5,8 @@
 
 #include "chaos/scenario/import.h"
 
+#include <stdio.h>
+
 #include "chaos/scenario/import_internal.h"
 #include "chaos/scenario/value.h"
 #include "conflict/base/check.h"
@@ -104,10 +106,17 @@ static void read_time(struct mesh *mesh)
         reader_fail(&import->reader, node_find(mesh->spec, "timeOffset"), "this is no time");
         return;
     }
+    char whole[32]; /* as fine as a clock here is */
+    snprintf(whole, sizeof(whole), "%lldms", (long long)(ns / 1000000));
+    if (ns > -1000000 && ns < 1000000) {
+        reader_fail(&import->reader, node_find(mesh->spec, "timeOffset"),
+                    "less than a millisecond is no offset that anybody here would notice");
+        return;
+    }
     for (uint32_t i = 0; i < places.count; i++) {
         import_fault(import, 0, mesh->for_ns, "clock.offset", mesh->name);
         import_param(import, "region", places.at[i]);
-        import_param(import, "offset", offset);
+        import_param(import, "offset", whole);
         import_fault_end(import);
     }
 }
@@ -179,7 +188,7 @@ static bool find_disk_fault(struct mesh *mesh, const char *action, const char *c
     struct import *import = &mesh->import;
     if (strcmp(action, "latency") == 0) {
         const char *delay = import_text(import, mesh->spec, "delay");
-        *ret = (struct disk_fault){"disk.slow", true, true, false, delay};
+        *ret = (struct disk_fault){"disk.slow", true, true, true, delay};
         return delay != NULL;
     }
     if (strcmp(action, "fault") != 0) {

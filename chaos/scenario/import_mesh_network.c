@@ -7,14 +7,26 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
-/* netem's correlation makes the next draw resemble the last; ours are independent. */
-static void refuse_correlation(struct mesh *mesh, const struct node *map)
+/* NULL: none, or 0, or it was refused. */
+static const char *read_correlation(struct mesh *mesh, const struct node *map)
 {
     const char *text = mesh_text(mesh, map, "correlation");
     double share;
-    if (text != NULL && *text != 0 && (!value_percent(bytes_text(text), &share) || share > 0))
+    if (text == NULL || *text == 0)
+        return NULL;
+    if (value_percent(bytes_text(text), &share) && share < 1)
+        return share > 0 ? text : NULL;
+    reader_fail(&mesh->import.reader, node_find(map, "correlation"),
+                "expected a number from 0 to below 100");
+    return NULL;
+}
+
+/* Delays are drawn each by itself; netem makes the next resemble the last. */
+static void refuse_correlation(struct mesh *mesh, const struct node *map)
+{
+    if (read_correlation(mesh, map) != NULL)
         reader_fail(&mesh->import.reader, node_find(map, "correlation"),
-                    "correlation is not supported: only 0");
+                    "correlation of delays is not supported: only 0");
 }
 
 static const struct node *part_of(struct mesh *mesh, const char *key)
@@ -80,7 +92,7 @@ static void write_reorder(struct mesh *mesh, const struct node *reorder, const c
     const char *share = import_text(&mesh->import, reorder, "reorder");
     double sent_at_once;
     import_keys(&mesh->import, reorder, keys);
-    refuse_correlation(mesh, reorder);
+    const char *correlation = read_correlation(mesh, reorder);
     if (gap != NULL && strcmp(gap, "0") != 0 && strcmp(gap, "1") != 0) {
         reader_fail(&mesh->import.reader, node_find(reorder, "gap"), "a gap is not supported");
         return;
@@ -96,6 +108,8 @@ static void write_reorder(struct mesh *mesh, const struct node *reorder, const c
     buf_init(&held);
     buf_printf(&held, "%.9g%c", 100 - 100 * sent_at_once, 0);
     struct link_fault late = {"link.reorder", {"percent", "delay"}, {(char *)held.at, latency}};
+    if (correlation != NULL)
+        late.key[2] = "correlation", late.value[2] = correlation;
     write_links(mesh, &late);
 }
 
@@ -135,10 +149,12 @@ static void write_share(struct mesh *mesh, const struct node *part, const char *
     const char *const keys[] = {part->key, "correlation", NULL};
     const char *share = import_text(&mesh->import, part, part->key);
     import_keys(&mesh->import, part, keys);
-    refuse_correlation(mesh, part);
+    const char *correlation = read_correlation(mesh, part);
     if (share == NULL)
         return;
     struct link_fault fault = {verb, {"percent"}, {share}};
+    if (correlation != NULL)
+        fault.key[1] = "correlation", fault.value[1] = correlation;
     write_links(mesh, &fault);
 }
 
@@ -183,8 +199,7 @@ static void read_network_part(struct mesh *mesh, const char *key, bool optional)
     else if (strcmp(key, "duplicate") == 0)
         write_share(mesh, part, "link.duplicate");
     else if (strcmp(key, "corrupt") == 0)
-        reader_fail(&mesh->import.reader, part,
-                    "corrupt is not supported: TCP throws away what was changed");
+        write_share(mesh, part, "link.corrupt");
     else
         write_rate(mesh, part);
 }

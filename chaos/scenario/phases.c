@@ -32,7 +32,7 @@ void scenario_read_until(struct reader *reader, const struct node *node, void *i
         return;
     if (!until->converged && !until->caught_up && !until->leaders)
         reader_fail(reader, node, "nothing to wait for: expected converged, caught_up or leaders");
-    if (!strong && (until->caught_up || until->leaders))
+    if (!strong && !reader->lost && (until->caught_up || until->leaders))
         reader_fail(reader, node,
                     "caught_up and leaders are of `mode: strong`: wait for "
                     "converged here");
@@ -41,10 +41,11 @@ void scenario_read_until(struct reader *reader, const struct node *node, void *i
 void scenario_read_weights(struct reader *reader, const struct node *node, void *into)
 {
     struct scenario_random *random = into;
-    bool strong = reader->scenario->cluster.mode == SCENARIO_STRONG;
+    bool strong = reader->lost || reader->scenario->cluster.mode == SCENARIO_STRONG;
     const char *known[SCENARIO_VERB_COUNT];
     uint32_t known_count = 0;
     double sum = 0;
+    uint32_t before = reader->errors;
     if (!reader_wants(reader, node, NODE_MAP, "a mapping such as {link.cut: 3, process.kill: 1}"))
         return;
     for (uint32_t i = 0; i < SCENARIO_VERB_COUNT; i++)
@@ -65,7 +66,7 @@ void scenario_read_weights(struct reader *reader, const struct node *node, void 
         else
             sum += random->weight[verb] = weight;
     }
-    if (sum <= 0)
+    if (sum <= 0 && reader->errors == before)
         reader_fail(reader, node, "nothing can be drawn: give some verb a weight above 0");
 }
 
@@ -87,31 +88,30 @@ static void finish_random(struct reader *reader, const struct node *node,
                     "take longer than the phase",
                     (unsigned long long)random->count, (unsigned long long)random->at_once);
     reader->fault_count += (uint32_t)random->count;
-    if (reader->scenario->cluster.region_count < 2)
+    if (reader->scenario->cluster.region_count < 2 && !reader->lost)
         reader_fail(reader, at, "a cluster of one Region is too small to draw faults for");
 }
 
 static void read_phase(struct reader *reader, const struct node *node, struct scenario_phase *phase)
 {
-    uint32_t before = reader->errors;
     struct buf name cleanup(buf_deinit);
     buf_init(&name);
     buf_printf(&name, "phase-%u", node->index + 1);
     phase->name = bytes_copy_text(reader->arena, buf_view(&name));
     phase->writers = reader->scenario->workload.writers;
     uint64_t given = shape_read(reader, node, &scenario_shape_phase, phase);
-    if (reader->errors > before)
-        return;
-    if (!phase->has_until && phase->for_ns == 0)
+    uint64_t bad = reader->bad, times = KEY_BIT(PHASE_FOR) | KEY_BIT(PHASE_UNTIL);
+    if (!phase->has_until && phase->for_ns == 0 && (bad & times) == 0)
         reader_fail(reader, node, "how long? give it `for` or `until`");
-    if ((given & KEY_BIT(PHASE_RANDOM)) != 0)
+    if ((given & KEY_BIT(PHASE_RANDOM)) != 0 &&
+        (bad & (KEY_BIT(PHASE_RANDOM) | KEY_BIT(PHASE_FOR))) == 0)
         finish_random(reader, node, phase);
 }
 
 void scenario_read_phases(struct reader *reader, const struct node *node, void *into)
 {
     struct scenario *scenario = into;
-    if (reader->lost || !reader_wants(reader, node, NODE_LIST, "a list of phases"))
+    if (!reader_wants(reader, node, NODE_LIST, "a list of phases"))
         return;
     if (node->count == 0 || node->count > SCENARIO_PHASES_MAX) {
         reader_fail(reader, node, "expected 1 to %d phases, but these are %u", SCENARIO_PHASES_MAX,
@@ -122,8 +122,10 @@ void scenario_read_phases(struct reader *reader, const struct node *node, void *
     for (const struct node *at = node->first; at != NULL; at = at->next) {
         struct scenario_phase *phase = &scenario->phases[scenario->phase_count++];
         phase->name = "";
-        if (!reader_wants(reader, at, NODE_MAP, "a phase, which is a mapping"))
+        if (!reader_wants(reader, at, NODE_MAP, "a phase, which is a mapping")) {
+            reader->ids_lost = true;
             continue;
+        }
         read_phase(reader, at, phase);
         for (uint32_t i = 0; i + 1 < scenario->phase_count; i++)
             if (strcmp(scenario->phases[i].name, phase->name) == 0)

@@ -61,8 +61,9 @@ static void thin_out(struct rng *rng, double weight[SCENARIO_VERB_COUNT])
 static uint8_t draw_region(struct rng *rng, const struct scenario_cluster *cluster,
                            enum scenario_verb verb)
 {
-    bool of_process =
-        verb == VERB_PROCESS_KILL || verb == VERB_PROCESS_PAUSE || verb == VERB_PROCESS_RESTART;
+    bool of_process = verb == VERB_PROCESS_KILL || verb == VERB_PROCESS_PAUSE ||
+                      verb == VERB_PROCESS_RESTART || verb == VERB_PROCESS_RESTART_LOOP ||
+                      verb == VERB_PROCESS_HICCUP;
     bool witness_too = of_process || verb == VERB_PARTITION || verb == VERB_REPLICATION_PAUSE;
     uint64_t drawn = rng_below(rng, witness_too ? cluster->region_count : cluster->data_count);
     bool leader = rng_one_in(rng, 3);
@@ -73,7 +74,7 @@ static uint8_t draw_region(struct rng *rng, const struct scenario_cluster *clust
 static uint8_t draw_shape(struct rng *rng, const struct scenario_cluster *cluster)
 {
     for (;;) {
-        uint8_t shape = (uint8_t)rng_below(rng, SCENARIO_ASYMMETRIC + 1);
+        uint8_t shape = (uint8_t)rng_below(rng, SCENARIO_SWIZZLE + 1);
         bool of_three = shape == SCENARIO_MAJORITIES_RING || shape == SCENARIO_BRIDGE;
         if ((cluster->region_count >= 3 || !of_three) &&
             (cluster->mode == SCENARIO_STRONG || shape != SCENARIO_PRIMARIES))
@@ -91,6 +92,19 @@ static uint8_t draw_other(struct rng *rng, uint8_t count, uint8_t not_this)
 {
     uint8_t place = (uint8_t)rng_below(rng, count - 1u);
     return (uint8_t)(place + (place >= not_this));
+}
+
+/* Half of a period, if there is one. */
+static uint64_t down_of(const struct scenario_fault *fault, uint64_t hold_ns)
+{
+    bool periodic = (fault->given & PARAM_BIT(PERIOD)) != 0;
+    return periodic ? fault->period_ns / 2 / MS_NS * MS_NS : hold_ns;
+}
+
+static uint8_t draw_how(struct rng *rng, uint8_t shape)
+{
+    bool silent = rng_one_in(rng, 3);
+    return silent && shape != SCENARIO_SWIZZLE ? SCENARIO_BLACKHOLE : SCENARIO_CUT;
 }
 
 /* True: the parameter is set. Those that name tables and operations stay as they are. */
@@ -135,14 +149,13 @@ static bool draw_param(struct rng *rng, const struct scenario_cluster *cluster,
         fault->shape = draw_shape(rng, cluster);
         return true;
     case PARAM_HOW:
-        fault->how = rng_one_in(rng, 3) ? SCENARIO_BLACKHOLE : SCENARIO_CUT;
+        fault->how = draw_how(rng, fault->shape);
         return true;
     case PARAM_LOSE_UNSYNCED:
         fault->lose_unsynced = rng_one_in(rng, 2);
         return true;
     case PARAM_DOWN:
-        fault->down_ns =
-            fault->verb == VERB_LINK_FLAP ? fault->period_ns / 2 / MS_NS * MS_NS : hold_ns;
+        fault->down_ns = down_of(fault, hold_ns);
         return true;
     case PARAM_OFFSET:
         fault->offset_ns = draw_signed(rng, 10, 500) * (int64_t)MS_NS;
@@ -153,10 +166,12 @@ static bool draw_param(struct rng *rng, const struct scenario_cluster *cluster,
     case PARAM_BITS:
         fault->bits = rng_between(rng, 1, 8);
         return true;
+    case PARAM_CORRELATION:
     case PARAM_SIGNAL:
     case PARAM_FILES:
     case PARAM_CALLS:
     case PARAM_FREE:
+    case PARAM_SIZE:
     case PARAM_TABLE:
     case PARAM_OPERATIONS:
     case PARAM_ERROR:
@@ -182,8 +197,10 @@ static void draw_fault(struct reader *reader, struct rng *rng, const double *wei
     for (uint32_t i = 0; i < SCENARIO_PARAM_COUNT; i++) {
         if (((info->required | info->optional) >> i & 1) == 0)
             continue;
+        bool whole =
+            verb == VERB_DISK_SLOW && i == PARAM_PERCENT; /* each call, as it must be met */
         field_set_standard(reader, &scenario_shape_params.at[i], ret);
-        if (draw_param(rng, &reader->scenario->cluster, i, hold_ns, ret))
+        if (!whole && draw_param(rng, &reader->scenario->cluster, i, hold_ns, ret))
             ret->given |= UINT32_C(1) << i;
     }
 }

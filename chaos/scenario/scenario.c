@@ -58,18 +58,20 @@ bool scenario_read(struct scenario *scenario, const char *file, struct bytes tex
                    SCENARIO_FILE_MAX);
         return false;
     }
-    if (!document_parse(&scenario->arena, file, text, documents, &count, error))
-        return false;
-    if (count > 1) {
-        reader_fail(&reader, documents[1], "a second document: a file holds one scenario");
-        return false;
+    if (!document_parse(&scenario->arena, file, text, documents, &count, error)) {
+        if (count == 0)
+            return false;
+        reader.errors = 1; /* told already; the rest of the file may hold more */
     }
+    if (count > 1)
+        reader_fail(&reader, documents[1], "a second document: a file holds one scenario");
     if (!reader_wants(&reader, documents[0], NODE_MAP, "a scenario, which is a mapping"))
         return false;
     add_part(&reader, documents[0], "workload");
     add_part(&reader, documents[0], "cluster");
     shape_read(&reader, documents[0], &scenario_shape_top, scenario);
     check_name(&reader, documents[0]);
+    scenario_check_sense(&reader, documents[0]);
     return reader.errors == 0;
 }
 

@@ -69,14 +69,18 @@ enum scenario_calls {
  *
  *   primaries        every Region that leads a group is apart from all others
  *
- *   asymmetric       `region` hears all and is heard by none */
+ *   asymmetric       `region` hears all and is heard by none
+ *
+ *   swizzle          one Region after the other is cut off from all others, until all are; then
+ * they come back in another order, the last when `for` is over */
 enum scenario_shape {
     SCENARIO_ONE,
     SCENARIO_HALVES,
     SCENARIO_MAJORITIES_RING,
     SCENARIO_BRIDGE,
     SCENARIO_PRIMARIES,
-    SCENARIO_ASYMMETRIC
+    SCENARIO_ASYMMETRIC,
+    SCENARIO_SWIZZLE
 };
 
 struct scenario_link {
@@ -172,8 +176,8 @@ struct scenario_fault {
     uint8_t signal; /* of signal.h */
     uint64_t delay_ns, jitter_ns, period_ns, down_ns;
     int64_t offset_ns, ppm;
-    uint64_t rate_bytes, free_bytes, bits;
-    double share;                     /* of `percent` */
+    uint64_t rate_bytes, free_bytes, bits, size;
+    double share, correlation;        /* of `percent`, as a share, too */
     const char *table;                /* NULL: all */
     const char *error;                /* AWS's name */
     const char *fault;                /* id of another, for undo */
@@ -341,6 +345,9 @@ bool scenario_expect_holds(const struct scenario_expect *expect, double actual);
  * leaders: the Regions that lead a group just now, for `primaries` and the Region `leader`. */
 void scenario_partition(const struct scenario_cluster *cluster, const struct scenario_fault *fault,
                         uint8_t leaders, uint8_t ret[SCENARIO_REGIONS_MAX]);
+/* Of a swizzle: which of `count` Regions are cut off after so many steps, of which there are 2 *
+ * count; the first is at once. luck decides both orders. */
+uint8_t scenario_swizzle(uint32_t count, uint64_t luck, uint32_t steps);
 /* "link.delay us-east-1 <-> eu-west-1 delay=80ms for 5s", for people. */
 void scenario_fault_print(const struct scenario_cluster *cluster,
                           const struct scenario_fault *fault, struct buf *to);

@@ -129,7 +129,7 @@ static json_t *definitions(void)
     json_object_set_new(
         defs, "comparison",
         json_pack("{s:[s,s], s:s}", "type", "string", "number", "pattern",
-                  "^ *(<=|>=|==|!=|<|>)? *[0-9P][0-9A-Za-z.%]*( +for +[0-9A-Za-z.]+)? *$"));
+                  "^ *(<=|>=|==|!=|<|>|=)? *[0-9P][0-9A-Za-z.%]*( +for +[0-9A-Za-z.]+)? *$"));
     json_object_set_new(defs, "limit",
                         json_pack("{s:[{s:s}, {s:s, s:{s:s}, s:i}]}", "anyOf", "$ref",
                                   "#/$defs/comparison", "type", "array", "items", "$ref",

@@ -23,6 +23,7 @@ const struct choice scenario_shapes[] = {{"one", SCENARIO_ONE},
                                          {"bridge", SCENARIO_BRIDGE},
                                          {"primaries", SCENARIO_PRIMARIES},
                                          {"asymmetric", SCENARIO_ASYMMETRIC},
+                                         {"swizzle", SCENARIO_SWIZZLE},
                                          {NULL, 0}};
 const struct choice scenario_hows[] = {{"cut", SCENARIO_CUT},
                                        {"blackhole", SCENARIO_BLACKHOLE},
@@ -42,11 +43,11 @@ const struct choice scenario_calls[] = {{"any", SCENARIO_CALLS_ANY},
 const struct choice scenario_signals[] = {{"KILL", SIGKILL}, {"TERM", SIGTERM}, {"ABRT", SIGABRT},
                                           {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"SEGV", SIGSEGV},
                                           {NULL, 0}};
-static const struct choice modes[] = {{"eventual", SCENARIO_EVENTUAL},
-                                      {"strong", SCENARIO_STRONG},
-                                      {"MREC", SCENARIO_EVENTUAL},
-                                      {"MRSC", SCENARIO_STRONG},
-                                      {NULL, 0}};
+const struct choice scenario_modes[] = {{"eventual", SCENARIO_EVENTUAL},
+                                        {"strong", SCENARIO_STRONG},
+                                        {"MREC", SCENARIO_EVENTUAL},
+                                        {"MRSC", SCENARIO_STRONG},
+                                        {NULL, 0}};
 static const struct choice durabilities[] = {
     {"fsync", SCENARIO_FSYNC}, {"os", SCENARIO_OS}, {NULL, 0}};
 static const struct choice clocks[] = {
@@ -67,7 +68,7 @@ static const struct field cluster_fields[] = {
     {.key = "mode",
      .type = FIELD_CHOICE,
      OF(scenario_cluster, mode),
-     .choices = modes,
+     .choices = scenario_modes,
      .standard = "eventual",
      .help = "Replication: eventual (MREC) or strong (MRSC)"},
     {.key = "regions",

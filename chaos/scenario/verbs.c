@@ -5,6 +5,7 @@
 
 #include "chaos/scenario/fields.h"
 #include "conflict/base/check.h"
+#include "conflict/base/rng.h"
 
 static const struct scenario_verb_info verbs[] = {
 #define VERB(enumerator, text, lasts, must, may, undone_by, about)                                 \
@@ -107,8 +108,36 @@ void scenario_partition(const struct scenario_cluster *cluster, const struct sce
     case SCENARIO_ASYMMETRIC:
         cuts[region] = (uint8_t)(all & ~alone);
         break;
+    case SCENARIO_SWIZZLE: /* all that it comes to */
+        for (uint32_t i = 0; i < count; i++)
+            cut_sets(count, (uint8_t)(1u << i), 0, cuts);
+        break;
     }
     memcpy(ret, cuts, sizeof(cuts));
+}
+
+static void draw_order(struct rng *rng, uint32_t count, uint8_t order[SCENARIO_REGIONS_MAX])
+{
+    for (uint8_t i = 0; i < count; i++) {
+        uint32_t other = (uint32_t)rng_below(rng, i + 1u);
+        order[i] = order[other];
+        order[other] = i;
+    }
+}
+
+uint8_t scenario_swizzle(uint32_t count, uint64_t luck, uint32_t steps)
+{
+    uint8_t leave[SCENARIO_REGIONS_MAX] = {0}, come[SCENARIO_REGIONS_MAX] = {0}, apart = 0;
+    struct rng rng;
+    check(count <= SCENARIO_REGIONS_MAX);
+    rng_init(&rng, luck);
+    draw_order(&rng, count, leave);
+    draw_order(&rng, count, come);
+    for (uint32_t i = 0; i < steps && i < 2 * count; i++) {
+        uint8_t bit = (uint8_t)(1u << (i < count ? leave[i] : come[i - count]));
+        apart = i < count ? apart | bit : apart & (uint8_t)~bit;
+    }
+    return apart;
 }
 
 /* ---- In words ---- */

@@ -34,6 +34,8 @@
     PARAM(PERIOD, "period", TIME, period_ns, 1000000, SCENARIO_HOUR_NS, NULL, "1s",                \
           "From one beginning to the next")                                                        \
     PARAM(PERCENT, "percent", PERCENT, share, 0, 0, NULL, "100", "How many of them, of a hundred") \
+    PARAM(CORRELATION, "correlation", PERCENT, correlation, 0, 0, NULL, "0",                       \
+          "How much each resembles the one before, so that they come in runs; `percent` stays")    \
     PARAM(SHAPE, "shape", CHOICE, shape, 0, 0, scenario_shapes, "one", "Who can still reach whom") \
     PARAM(                                                                                         \
         HOW, "how", CHOICE, how, 0, 0, scenario_hows, "cut",                                       \
@@ -44,8 +46,7 @@
     PARAM(LOSE_UNSYNCED, "lose_unsynced", BOOL, lose_unsynced, 0, 0, NULL, "false",                \
           "As at a power cut, drop what was written and not yet synced")                           \
     PARAM(DOWN, "down", TIME, down_ns, 1000000, SCENARIO_HOUR_NS, NULL, "1s",                      \
-          "How long it stays down; of a flapping link, in each period, and half of that if not "   \
-          "given")                                                                                 \
+          "How long it stays down; of what has a period, in each, and half of that if not given")  \
     PARAM(OFFSET, "offset", OFFSET, offset_ns, -SCENARIO_HOUR_NS * 8784, SCENARIO_HOUR_NS * 8784,  \
           NULL, "0s", "How far ahead; behind when negative")                                       \
     PARAM(PPM, "ppm", SIGNED, ppm, -500000, 500000, NULL, "0",                                     \
@@ -56,6 +57,7 @@
     PARAM(FREE, "free", BYTES, free_bytes, 0, 0, NULL, "0", "How much may still be written")       \
     PARAM(BITS, "bits", WHOLE, bits, 1, 1000000, NULL, "1",                                        \
           "How many bits, each in another place")                                                  \
+    PARAM(SIZE, "size", BYTES, size, 1, 0, NULL, "4KiB", "How much of the end goes")               \
     PARAM(TABLE, "table", TEXT, table, 1, 255, NULL, NULL, "The table; all if none is named")      \
     PARAM(OPERATIONS, "operations", TEXTS, operations, 1, 64, NULL, NULL,                          \
           "Names of DynamoDB operations such as PutItem; all if none are named")                   \
@@ -100,12 +102,15 @@ enum scenario_lasting {
     VERB(LINK_FLAP, "link.flap", HOLDS, LINK_ENDS | PARAM_BIT(PERIOD),                             \
          PARAM_BIT(DIRECTION) | PARAM_BIT(DOWN), HEAL_ALL,                                         \
          "Cuts the link at each period's beginning, for `down`")                                   \
-    VERB(LINK_LOSS, "link.loss", HOLDS, LINK_ENDS | PARAM_BIT(PERCENT), PARAM_BIT(DIRECTION),      \
-         HEAL_ALL, "Drops messages")                                                               \
+    VERB(LINK_LOSS, "link.loss", HOLDS, LINK_ENDS | PARAM_BIT(PERCENT),                            \
+         PARAM_BIT(DIRECTION) | PARAM_BIT(CORRELATION), HEAL_ALL, "Drops messages")                \
     VERB(LINK_DUPLICATE, "link.duplicate", HOLDS, LINK_ENDS | PARAM_BIT(PERCENT),                  \
-         PARAM_BIT(DIRECTION), HEAL_ALL, "Delivers messages twice")                                \
+         PARAM_BIT(DIRECTION) | PARAM_BIT(CORRELATION), HEAL_ALL, "Delivers messages twice")       \
+    VERB(LINK_CORRUPT, "link.corrupt", HOLDS, LINK_ENDS | PARAM_BIT(PERCENT),                      \
+         PARAM_BIT(DIRECTION) | PARAM_BIT(CORRELATION), HEAL_ALL,                                  \
+         "Turns one bit of a message; the receiver must find it out and close the stream")         \
     VERB(LINK_REORDER, "link.reorder", HOLDS, LINK_ENDS | PARAM_BIT(PERCENT),                      \
-         PARAM_BIT(DIRECTION) | PARAM_BIT(DELAY), HEAL_ALL,                                        \
+         PARAM_BIT(DIRECTION) | PARAM_BIT(DELAY) | PARAM_BIT(CORRELATION), HEAL_ALL,               \
          "Holds messages back for `delay`, so that later ones overtake them")                      \
     VERB(PARTITION, "partition", HOLDS, PARAM_BIT(SHAPE), PARAM_BIT(REGION) | PARAM_BIT(HOW),      \
          HEAL_ALL, "Cuts several links at once, after a shape")                                    \
@@ -119,8 +124,14 @@ enum scenario_lasting {
          "Starts what was killed, on the same data")                                               \
     VERB(PROCESS_RESTART, "process.restart", ONCE, PARAM_BIT(REGION), KILL_HOW | PARAM_BIT(DOWN),  \
          HEAL_ALL, "Ends a Region's process and starts it after `down`")                           \
+    VERB(PROCESS_RESTART_LOOP, "process.restart-loop", HOLDS,                                      \
+         PARAM_BIT(REGION) | PARAM_BIT(PERIOD), KILL_HOW | PARAM_BIT(DOWN), PROCESS_START,         \
+         "Ends a Region's process at each period's beginning and starts it after `down`")          \
     VERB(PROCESS_PAUSE, "process.pause", HOLDS, PARAM_BIT(REGION), 0, PROCESS_RESUME,              \
          "Stops a Region's process as it is (SIGSTOP)")                                            \
+    VERB(PROCESS_HICCUP, "process.hiccup", HOLDS, PARAM_BIT(REGION) | PARAM_BIT(PERIOD),           \
+         PARAM_BIT(DOWN), PROCESS_RESUME,                                                          \
+         "Stops a Region's process at each period's beginning, for `down` (SIGSTOP)")              \
     VERB(PROCESS_RESUME, "process.resume", ONCE, PARAM_BIT(REGION), 0, HEAL_ALL,                   \
          "Lets a paused process go on (SIGCONT)")                                                  \
     VERB(CLOCK_OFFSET, "clock.offset", HOLDS, PARAM_BIT(REGION) | PARAM_BIT(OFFSET), 0,            \
@@ -137,8 +148,8 @@ enum scenario_lasting {
     VERB(DISK_FULL, "disk.full", HOLDS, PARAM_BIT(REGION), PARAM_BIT(FREE), HEAL_ALL,              \
          "No space is left (ENOSPC)")                                                              \
     VERB(DISK_SLOW, "disk.slow", HOLDS, PARAM_BIT(REGION) | PARAM_BIT(DELAY),                      \
-         PARAM_BIT(JITTER) | PARAM_BIT(FILES) | PARAM_BIT(CALLS), HEAL_ALL,                        \
-         "Each call to the disk takes longer")                                                     \
+         PARAM_BIT(JITTER) | PARAM_BIT(FILES) | PARAM_BIT(CALLS) | PARAM_BIT(PERCENT), HEAL_ALL,   \
+         "Calls to the disk take longer")                                                          \
     VERB(DISK_FSYNC_ERROR, "disk.fsync_error", HOLDS, PARAM_BIT(REGION),                           \
          PARAM_BIT(FILES) | PARAM_BIT(PERCENT), HEAL_ALL, "fsync fails (EIO)")                     \
     VERB(DISK_IO_ERROR, "disk.io_error", HOLDS, PARAM_BIT(REGION),                                 \
@@ -146,6 +157,8 @@ enum scenario_lasting {
          "Calls to the disk fail (EIO)")                                                           \
     VERB(DISK_BITFLIP, "disk.bitflip", ONCE, PARAM_BIT(REGION),                                    \
          PARAM_BIT(FILES) | PARAM_BIT(BITS), HEAL_ALL, "Flips bits in what is on the disk")        \
+    VERB(DISK_TRUNCATE, "disk.truncate", ONCE, PARAM_BIT(REGION),                                  \
+         PARAM_BIT(FILES) | PARAM_BIT(SIZE), HEAL_ALL, "Cuts the end off the newest file")         \
     VERB(DISK_TORN_WRITE, "disk.torn_write", HOLDS, PARAM_BIT(REGION), PARAM_BIT(FILES),           \
          PROCESS_START, "Writes only half of the next write, and ends the process there")          \
     VERB(DISK_WIPE, "disk.wipe", HOLDS, PARAM_BIT(REGION), 0, PROCESS_START,                       \

@@ -95,19 +95,17 @@ static void finish_mix(struct reader *reader, const struct node *node, bool has_
 void scenario_read_workload(struct reader *reader, const struct node *node, void *into)
 {
     struct scenario_workload *workload = &((struct scenario *)into)->workload;
-    uint32_t before = reader->errors;
-    if (reader->lost)
-        return;
     *workload = (struct scenario_workload){0};
     uint64_t given = shape_read(reader, node, &scenario_shape_workload, workload);
-    if (reader->errors > before)
-        return;
-    finish_kind(reader, node, given);
-    const struct node *mix = node == NULL ? NULL : node_find(node, "mix");
-    finish_mix(reader, mix == NULL ? node : mix, (given & KEY_BIT(WORKLOAD_MIX)) != 0);
+    uint64_t bad = reader->bad;
+    if ((bad & (KEY_BIT(WORKLOAD_KIND) | KEY_BIT(WORKLOAD_EXEC))) == 0)
+        finish_kind(reader, node, given);
+    const struct node *mix = node_find(node, "mix");
+    if ((bad & (KEY_BIT(WORKLOAD_KIND) | KEY_BIT(WORKLOAD_MIX))) == 0)
+        finish_mix(reader, mix == NULL ? node : mix, (given & KEY_BIT(WORKLOAD_MIX)) != 0);
     if ((given & KEY_BIT(WORKLOAD_WRITERS)) == 0)
         workload->writers = (uint8_t)((1u << reader->scenario->cluster.data_count) - 1);
-    if (workload->open_loop && workload->rate == 0)
+    if (workload->open_loop && workload->rate == 0 && (bad & KEY_BIT(WORKLOAD_RATE)) == 0)
         reader_fail(reader, node, "an open loop needs the key 'rate', for answers do not pace it");
 }
 

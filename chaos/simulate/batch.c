@@ -92,15 +92,28 @@ static void draw(struct batch *batch, uint64_t seed, const char *violation)
     buf_deinit(&svg);
 }
 
+/* Of a scenario. The run is the one that the command repeats, to the last event. */
+static void write_page(struct batch *batch, const struct sim_replay *replay, const char *command)
+{
+    struct subject subject = *batch->subject;
+    subject.report = batch->options->report;
+    subject.again = command;
+    trial_run(&subject, replay, false, 0, batch->trial);
+    if (batch->trial->unwritten || batch->trial->aborted) /* which tells nothing, and has no page */
+        batch->exit_code = batch->trial->unwritten ? EXIT_USAGE : batch->exit_code;
+    else if (!batch->options->quiet)
+        printf("report: %s\n", subject.report);
+}
+
 static void print_failure(const struct batch *batch, const struct sim_replay *replay,
                           const char *command, bool smaller)
 {
     const struct trial *trial = batch->trial;
     printf("%s, seed %" PRIu64 ": %s\n%s", subject_name(batch->subject), replay->seed,
            trial->violation, trial->detail);
-    printf("%u fault%s%s, %" PRIu64 " operations:\n", trial->told.fault_count,
+    printf("%u fault%s%s, %" PRIu64 " operation%s:\n", trial->told.fault_count,
            trial->told.fault_count == 1 ? "" : "s", smaller ? " needed" : "",
-           trial->told.operations);
+           trial->told.operations, plural(trial->told.operations));
     for (uint32_t i = 0; i < trial->told.fault_count; i++) {
         const struct sim_told_fault *fault = &trial->told.faults[i];
         printf("  %2u  %8.3f s to %8.3f s  %s\n", fault->number, (double)fault->from_ns / 1e9,
@@ -146,6 +159,8 @@ static void fail(struct batch *batch, struct sim_replay *replay)
     if (!options->quiet)
         print_failure(batch, replay, (const char *)command.at, smaller);
     json_array_append_new(batch->failures, failure_json(batch, replay, (const char *)command.at));
+    if (options->report && batch->failed == 1)
+        write_page(batch, replay, (const char *)command.at);
     if (options->diagram && batch->failed == 1) {
         minimise_log(batch->subject, replay, batch->trial);
         draw(batch, replay->seed, batch->trial->violation);
@@ -201,6 +216,12 @@ static void run_seed(struct batch *batch, uint64_t seed)
         if (!batch->subject->world && good && !options->quiet)
             printf("%s, seed %" PRIu64 ": %s\n%s", subject_name(batch->subject), seed,
                    batch->trial->violation, batch->trial->detail);
+        if (options->report && options->seeds == 1) {
+            struct buf command = {0};
+            write_replay(batch, &replay, &command);
+            write_page(batch, &replay, (const char *)command.at);
+            buf_deinit(&command);
+        }
         if (options->diagram && options->seeds == 1) {
             minimise_log(batch->subject, &replay, batch->trial);
             draw(batch, seed, NULL);
@@ -232,8 +253,8 @@ static void print_coverage(const struct batch *batch)
                    sometimes_text(point));
     for (enum sometimes point = 0; point < SOMETIMES_COUNT; point++)
         if (is_missed(batch, point))
-            printf("  MISSED: %" PRIu64 " seeds never came by %s\n", batch->ran,
-                   sometimes_name(point));
+            printf("  MISSED: %" PRIu64 " seed%s never came by %s\n", batch->ran,
+                   plural(batch->ran), sometimes_name(point));
 }
 
 static void print_totals(const struct batch *batch)

@@ -19,9 +19,11 @@ struct batch_options {
     bool twice;          /* each seed must come to the same end again */
     bool quiet;          /* nothing is printed, as JSON will be */
     const char *diagram; /* file; NULL: none */
+    const char *report;  /* file of a scenario's page; NULL: none */
 };
 
-/* Returns an exit code: 0 all is well, 1 a violation, 2 the diagram can't be written; of a scenario
+/* Returns an exit code: 0 all is well, 1 a violation, 2 the diagram or the page can't be
+ * written; of a scenario
  * what enum outcome_exit says. Adds what it found to the array. */
 int batch_run(const struct subject *subject, const struct batch_options *options, json_t *to);
 

@@ -3,13 +3,13 @@
 
 #include "chaos/simulate/command.h"
 
-#include <argp.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "chaos/live/command.h"
+#include "chaos/live/option.h"
+#include "chaos/live/tell.h"
 #include "chaos/run/shipped.h"
 #include "chaos/scenario/random.h"
 #include "chaos/simulate/batch.h"
@@ -24,6 +24,7 @@ enum option_key {
     KEY_SCENARIO = 's',
     KEY_TRACE = 't',
     KEY_DIAGRAM = 'd',
+    KEY_REPORT = 'r',
     KEY_JSON = 'j',
     KEY_TWICE = 256,
     KEY_FAULTS,
@@ -32,10 +33,13 @@ enum option_key {
     KEY_PLANT
 };
 
+#define NOT_GIVEN UINT64_MAX
+#define SEEDS_MAX UINT64_C(1000000000000) /* with any first one they stay below 2^64 */
+
 struct arguments {
     const char *mode, *scenario;
-    struct batch_options batch;
-    bool has_seeds, has_first, json;
+    struct batch_options batch; /* its numbers: NOT_GIVEN */
+    bool has_faults, json;
 };
 
 static const struct argp_option options[] = {
@@ -48,6 +52,10 @@ static const struct argp_option options[] = {
     {"twice", KEY_TWICE, NULL, 0, "Run each seed again: it must come to the same end", 1},
     {"diagram", KEY_DIAGRAM, "FILE.svg", 0,
      "Draw the messages before the first violation; of a single seed in any case", 1},
+    {"report", KEY_REPORT, "FILE.html", 0,
+     "Of a scenario: the page that `tidemark chaos run` makes, of the seed that fails, else of the "
+     "last",
+     1},
     {"trace", KEY_TRACE, NULL, 0, "The cores' own lines, on standard error", 1},
     {"json", KEY_JSON, NULL, 0, "Print JSON", 1},
     {NULL, 0, NULL, 0, "To run a failure again, as it was made smaller:", 2},
@@ -68,104 +76,67 @@ static const char doc[] =
     "Exit code: 0 nothing found, 1 a violation, 2 not understood; with a scenario those of "
     "`tidemark chaos run`.";
 
-static uint64_t parse_number(const char *text, const char *name, struct argp_state *state)
+/* "3,7" or "none". */
+static void take_faults(void *arguments, char *text, struct argp_state *state)
 {
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (end == text || *end != 0 || errno != 0 || text[0] == '-')
-        argp_error(state, "--%s expects a number; came '%s'", name, text);
-    return value;
-}
-
-static uint64_t parse_faults(const char *text, struct argp_state *state)
-{
-    uint64_t set = 0;
+    struct arguments *into = arguments;
+    uint64_t number;
+    into->has_faults = true;
+    into->batch.faults = 0;
     if (strcmp(text, "none") == 0)
-        return 0;
-    for (;;) {
-        char *end;
-        unsigned long number = strtoul(text, &end, 10);
-        if (end == text || number > 63 || (*end != ',' && *end != 0))
-            argp_error(state, "--faults expects numbers up to 63, as in 3,7, or none");
-        set |= UINT64_C(1) << (number & 63);
-        if (*end == 0)
-            return set;
-        text = end + 1;
+        return;
+    for (char *rest = text, *one; (one = strsep(&rest, ",")) != NULL;) {
+        if (!option_number(one, 0, 63, &number))
+            argp_error(state,
+                       "--faults: expected whole numbers from 0 to 63, as in 3,7, or none; came "
+                       "'%s'",
+                       one);
+        into->batch.faults |= UINT64_C(1) << (number & 63);
     }
 }
 
-static void plant(const char *name, struct argp_state *state)
+static void take_mode(void *arguments, char *text, struct argp_state *state)
 {
+    ((struct arguments *)arguments)->mode = text;
+    if (!sim_world_find(text))
+        argp_error(state, "--mode: expected mrec, mrsc or consensus, came '%s'", text);
+}
+
 #ifdef TIDEMARK_PLANTED
+static void take_plant(void *arguments, char *name, struct argp_state *state)
+{
+    (void)arguments;
 #define PLANT(enumerator, plant_name)                                                              \
     if (strcmp(name, plant_name) == 0)                                                             \
         plant_active = PLANT_##enumerator;
     PLANT_MAP(PLANT)
 #undef PLANT
-    if (plant_active != PLANT_NONE)
-        return;
+    if (plant_active == PLANT_NONE)
+        argp_error(state, "no bug named %s is planted in this build", name);
+}
 #endif
-    argp_error(state, "no bug named %s is planted in this build", name);
-}
 
-static error_t parse_option(int key, char *value, struct argp_state *state)
-{
-    struct arguments *arguments = state->input;
-    struct batch_options *batch = &arguments->batch;
-    switch (key) {
-    case KEY_MODE:
-        arguments->mode = value;
-        if (!sim_world_find(value))
-            argp_error(state, "--mode is mrec, mrsc or consensus; came '%s'", value);
-        return 0;
-    case KEY_SCENARIO:
-        arguments->scenario = value;
-        return 0;
-    case KEY_SEEDS:
-        batch->seeds = parse_number(value, "seeds", state);
-        arguments->has_seeds = true;
-        return 0;
-    case KEY_FIRST:
-        batch->first = parse_number(value, "first", state);
-        arguments->has_first = true;
-        return 0;
-    case KEY_TWICE:
-        batch->twice = true;
-        return 0;
-    case KEY_DIAGRAM:
-        batch->diagram = value;
-        return 0;
-    case KEY_TRACE:
-        batch->trace = true;
-        return 0;
-    case KEY_JSON:
-        arguments->json = batch->quiet = true;
-        return 0;
-    case KEY_FAULTS:
-        batch->faults = parse_faults(value, state);
-        batch->whole = false;
-        return 0;
-    case KEY_LUCK:
-        batch->luck = parse_number(value, "luck", state);
-        batch->whole = false;
-        return 0;
-    case KEY_OPERATIONS:
-        batch->operations_max = parse_number(value, "operations", state);
-        batch->whole = false;
-        return 0;
-    case KEY_PLANT:
-        plant(value, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "sim takes options only; came '%s'", value);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+#define AT(member) offsetof(struct arguments, member)
+static const struct option_slot slots[] = {
+    {KEY_MODE, OPTION_CALL, 0, 0, 0, take_mode},
+    {KEY_SCENARIO, OPTION_TEXT, AT(scenario), 0, 0, NULL},
+    {KEY_SEEDS, OPTION_NUMBER, AT(batch.seeds), 1, SEEDS_MAX, NULL},
+    {KEY_FIRST, OPTION_NUMBER, AT(batch.first), 0, INT64_MAX, NULL},
+    {KEY_TWICE, OPTION_TRUTH, AT(batch.twice), 0, 0, NULL},
+    {KEY_DIAGRAM, OPTION_TEXT, AT(batch.diagram), 0, 0, NULL},
+    {KEY_REPORT, OPTION_TEXT, AT(batch.report), 0, 0, NULL},
+    {KEY_TRACE, OPTION_TRUTH, AT(batch.trace), 0, 0, NULL},
+    {KEY_JSON, OPTION_TRUTH, AT(json), 0, 0, NULL},
+    {KEY_FAULTS, OPTION_CALL, 0, 0, 0, take_faults},
+    {KEY_LUCK, OPTION_NUMBER, AT(batch.luck), 0, INT64_MAX, NULL},
+    {KEY_OPERATIONS, OPTION_NUMBER, AT(batch.operations_max), 0, INT64_MAX, NULL},
+#ifdef TIDEMARK_PLANTED
+    {KEY_PLANT, OPTION_CALL, 0, 0, 0, take_plant},
+#endif
+};
 
-static const struct argp argp = {options, parse_option, NULL, doc, NULL, NULL, NULL};
+static const struct option_command sim = {"tidemark sim",   options, slots,
+                                          array_len(slots), NULL,    doc};
 
 /* ---- Worlds ---- */
 
@@ -180,24 +151,16 @@ static int run_worlds(const struct arguments *arguments, json_t *to)
         };
         if (arguments->mode && strcmp(arguments->mode, sim_worlds[i].name) != 0)
             continue;
-        int found = batch_run(&subject, &arguments->batch, to);
+        struct batch_options batch = arguments->batch;
+        batch.first = batch.first == NOT_GIVEN ? 1 : batch.first;
+        batch.seeds = batch.seeds == NOT_GIVEN ? 100 : batch.seeds;
+        int found = batch_run(&subject, &batch, to);
         exit_code = found > exit_code ? found : exit_code;
     }
     return exit_code;
 }
 
 /* ---- A scenario ---- */
-
-static void print_lines(const struct buf *error) /* each line after our name */
-{
-    const char *at = (const char *)error->at, *end = at + error->len;
-    while (at < end) {
-        const char *line = memchr(at, '\n', (size_t)(end - at));
-        size_t len = line == NULL ? (size_t)(end - at) : (size_t)(line - at);
-        fprintf(stderr, "tidemark: %.*s\n", (int)len, at);
-        at += len + 1;
-    }
-}
 
 static bool load(const char *name, struct scenario *scenario, struct buf *error)
 {
@@ -216,7 +179,7 @@ static int run_seed(const struct arguments *arguments, uint64_t nth, json_t *to)
     scenario_init(&scenario);
     if (load(arguments->scenario, &scenario, &error)) {
         struct batch_options batch = arguments->batch;
-        batch.first = (arguments->has_first ? batch.first : scenario.seed) + nth;
+        batch.first = (batch.first != NOT_GIVEN ? batch.first : scenario.seed) + nth;
         batch.seeds = 1;
         random_expand(&scenario, batch.first);
         struct subject subject = {.scenario = &scenario, .scenario_file = arguments->scenario};
@@ -225,7 +188,7 @@ static int run_seed(const struct arguments *arguments, uint64_t nth, json_t *to)
         if (play_accepts(&scenario, &error))
             exit_code = batch_run(&subject, &batch, to);
     }
-    print_lines(&error);
+    tell_lines(buf_view(&error));
     buf_deinit(&error);
     scenario_deinit(&scenario);
     return exit_code;
@@ -233,7 +196,7 @@ static int run_seed(const struct arguments *arguments, uint64_t nth, json_t *to)
 
 static int run_scenario(const struct arguments *arguments, json_t *to)
 {
-    uint64_t seeds = arguments->has_seeds ? arguments->batch.seeds : 1;
+    uint64_t seeds = arguments->batch.seeds != NOT_GIVEN ? arguments->batch.seeds : 1;
     int exit_code = EXIT_DONE;
     for (uint64_t i = 0; i < seeds && exit_code == EXIT_DONE; i++)
         exit_code = run_seed(arguments, i, to);
@@ -242,17 +205,24 @@ static int run_scenario(const struct arguments *arguments, json_t *to)
 
 int simulate_command(int argc, char **argv)
 {
-    static char name[] = "tidemark sim";
-    struct arguments arguments = {.batch = {.first = 1,
-                                            .seeds = 100,
+    struct arguments arguments = {.batch = {.first = NOT_GIVEN,
+                                            .seeds = NOT_GIVEN,
                                             .faults = UINT64_MAX,
-                                            .operations_max = UINT64_MAX,
-                                            .whole = true}};
-    argp_err_exit_status = EXIT_USAGE;
-    argv[0] = name;
-    argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+                                            .luck = NOT_GIVEN,
+                                            .operations_max = NOT_GIVEN}};
+    struct option_words words;
+    option_parse(&sim, argc, argv, &arguments, &words);
+    struct batch_options *batch = &arguments.batch;
+    batch->whole =
+        !arguments.has_faults && batch->luck == NOT_GIVEN && batch->operations_max == NOT_GIVEN;
+    batch->luck = batch->luck == NOT_GIVEN ? 0 : batch->luck;
+    batch->quiet = arguments.json;
     if (arguments.mode && arguments.scenario) {
         fprintf(stderr, "tidemark: --scenario has its own mode; leave out --mode\n");
+        return EXIT_USAGE;
+    }
+    if (batch->report && !arguments.scenario) {
+        fprintf(stderr, "tidemark: --report is of a scenario; add --scenario FILE|NAME\n");
         return EXIT_USAGE;
     }
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -77,8 +77,8 @@ void play_sample(struct play *play)
     uint64_t leaders = play_leaders(play);
     for (uint8_t i = 0; i < play->cluster.node_count; i++)
         if ((leaders & ~play->leaders) >> i & 1)
-            outcome_event(play->outcome, now_of(play), i, "leader", "leads %u groups",
-                          sample->region[i].leads);
+            outcome_event(play->outcome, now_of(play), i, "leader", "leads %u group%s",
+                          sample->region[i].leads, plural(sample->region[i].leads));
     play->leaders = leaders;
     if (play->running)
         guard(play);

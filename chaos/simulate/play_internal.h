@@ -64,14 +64,17 @@ struct play_fault {
     uint8_t number; /* of the replay; 64: it always happens */
     bool active, odd;
     uint64_t generation;                 /* counts its beginnings */
+    uint32_t steps;                      /* of this one, the first included */
+    uint64_t luck;                       /* of a swizzle */
     uint8_t pairs[SCENARIO_REGIONS_MAX]; /* [from]: set of receivers */
     uint8_t regions;
+    struct { /* with a correlation, a message's fate hangs on the last one's; sets of receivers */
+        uint8_t begun, struck;
+    } last[SCENARIO_REGIONS_MAX]; /* [from] */
 };
 
 struct play_way { /* what faults do to what one Region sends to another */
     bool cut, hole;
-    double loss, repeat, reorder;
-    uint64_t hold_ns; /* of a message that others overtake */
     uint64_t rate_bytes;
     uint64_t free_ns; /* when the last byte is through */
 };

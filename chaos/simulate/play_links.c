@@ -44,6 +44,7 @@ bool play_links_resolve(const struct play *play, struct play_fault *fault)
     uint32_t count = play->cluster.node_count, any = 0;
     struct scenario_fault spec = *fault->spec;
     memset(fault->pairs, 0, sizeof(fault->pairs));
+    memset(fault->last, 0, sizeof(fault->last));
     spec.region = region_of(play, spec.region);
     if (spec.verb == VERB_PARTITION) {
         scenario_partition(cluster, &spec, (uint8_t)play_leaders(play), fault->pairs);
@@ -65,7 +66,14 @@ bool play_links_resolve(const struct play *play, struct play_fault *fault)
 
 /* ---- What they come to ---- */
 
-static void add(struct play_way *way, const struct play_fault *fault)
+/* ends: bits of both. */
+static bool swizzled(const struct play *play, const struct play_fault *fault, uint8_t ends)
+{
+    return (scenario_swizzle(play->cluster.node_count, fault->luck, fault->steps) & ends) != 0;
+}
+
+static void add(const struct play *play, struct play_way *way, const struct play_fault *fault,
+                uint8_t ends)
 {
     const struct scenario_fault *spec = fault->spec;
     switch (spec->verb) {
@@ -80,24 +88,16 @@ static void add(struct play_way *way, const struct play_fault *fault)
         way->hole = true;
         break;
     case VERB_PARTITION:
+        if (spec->shape == SCENARIO_SWIZZLE && !swizzled(play, fault, ends))
+            break;
         way->hole |= spec->how == SCENARIO_BLACKHOLE;
         way->cut |= spec->how == SCENARIO_CUT || spec->how == SCENARIO_REFUSE;
-        break;
-    case VERB_LINK_LOSS:
-        way->loss = 1 - (1 - way->loss) * (1 - spec->share);
-        break;
-    case VERB_LINK_DUPLICATE:
-        way->repeat = 1 - (1 - way->repeat) * (1 - spec->share);
-        break;
-    case VERB_LINK_REORDER:
-        way->reorder = 1 - (1 - way->reorder) * (1 - spec->share);
-        way->hold_ns = spec->delay_ns;
         break;
     case VERB_LINK_BANDWIDTH:
         if (way->rate_bytes == 0 || spec->rate_bytes < way->rate_bytes)
             way->rate_bytes = spec->rate_bytes;
         break;
-    default: /* delays are drawn for each message */
+    default: /* drawn for each message */
         break;
     }
 }
@@ -113,7 +113,7 @@ void play_links_apply(struct play *play)
                                         play->scenario->cluster.link[from][to].rate_bytes};
             for (uint32_t i = 0; i < play->fault_count; i++)
                 if (play->faults[i].active && play->faults[i].pairs[from] >> to & 1)
-                    add(&next, &play->faults[i]);
+                    add(play, &next, &play->faults[i], (uint8_t)(1u << from | 1u << to));
             bool was_hole = way->hole, was_cut = way->cut;
             *way = next;
             if (from == to)
@@ -128,9 +128,34 @@ void play_links_apply(struct play *play)
 
 /* ---- Messages ---- */
 
-static bool happens(struct rng *rng, double share)
+/* Whether this message is one of the fault's share: as region/faults.c draws. */
+static bool strikes(struct play *play, struct play_fault *fault, uint32_t from, uint32_t to)
 {
-    return share > 0 && rng_unit(rng) < share;
+    double share = fault->spec->share, correlation = fault->spec->correlation;
+    uint8_t bit = (uint8_t)(1u << to);
+    if (fault->last[from].begun & bit)
+        share += fault->last[from].struck & bit ? correlation * (1 - share) : -correlation * share;
+    bool struck = rng_unit(&play->cluster.sim.rng) < share;
+    fault->last[from].begun |= bit;
+    fault->last[from].struck =
+        (uint8_t)(struck ? fault->last[from].struck | bit : fault->last[from].struck & ~bit);
+    return struck;
+}
+
+/* The longest that an active fault of the verb holds the message back; 0: none strikes it; 1: for
+ * what has no time of its own. */
+static uint64_t struck_ns(struct play *play, enum scenario_verb verb, uint32_t from, uint32_t to)
+{
+    uint64_t longest = 0;
+    for (uint32_t i = 0; i < play->fault_count; i++) {
+        struct play_fault *fault = &play->faults[i];
+        if (!fault->active || fault->spec->verb != verb || !(fault->pairs[from] >> to & 1) ||
+            !strikes(play, fault, from, to))
+            continue;
+        uint64_t ns = verb == VERB_LINK_REORDER ? fault->spec->delay_ns : 1;
+        longest = ns > longest ? ns : longest;
+    }
+    return longest;
 }
 
 static uint64_t extra_delay(struct play *play, uint32_t from, uint32_t to)
@@ -153,7 +178,10 @@ struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t 
     struct rng *rng = &play->cluster.sim.rng;
     struct play_way *way = &play->ways[from][to];
     const struct scenario_link *link = &play->scenario->cluster.link[from][to];
-    struct sim_travel travel = {.lost = way->hole || happens(rng, way->loss)};
+    /* What a checksum refuses is lost, and takes a log's stream with it, as what is lost does. */
+    struct sim_travel travel = {.lost = way->hole ||
+                                        struck_ns(play, VERB_LINK_LOSS, from, to) > 0 ||
+                                        struck_ns(play, VERB_LINK_CORRUPT, from, to) > 0};
     if (travel.lost)
         return travel;
     travel.delay_ns = 50000 + extra_delay(play, from, to) +
@@ -165,10 +193,9 @@ struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t 
         way->free_ns = begins + (uint64_t)((double)len * 1e9 / (double)way->rate_bytes);
         travel.delay_ns += way->free_ns - now;
     }
-    travel.repeated = happens(rng, way->repeat);
-    if (happens(rng, way->reorder)) {
-        travel.overtakes = true;
-        travel.delay_ns += way->hold_ns;
-    }
+    travel.repeated = struck_ns(play, VERB_LINK_DUPLICATE, from, to) > 0;
+    uint64_t held_ns = struck_ns(play, VERB_LINK_REORDER, from, to);
+    travel.overtakes = held_ns > 0;
+    travel.delay_ns += held_ns;
     return travel;
 }

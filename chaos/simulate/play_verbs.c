@@ -18,10 +18,13 @@ const char *play_verb_refusal(const struct scenario_fault *fault)
     switch (fault->verb) {
     case VERB_DISK_IO_ERROR:
     case VERB_DISK_BITFLIP:
+    case VERB_DISK_TRUNCATE:
     case VERB_DISK_TORN_WRITE:
         return "a simulated disk holds rows, and no files or blocks to damage";
     case VERB_DISK_SLOW:
-        return fault->calls == SCENARIO_CALLS_READ ? "a simulated disk is slow to sync only" : NULL;
+        return fault->calls == SCENARIO_CALLS_READ ? "a simulated disk is slow to sync only"
+               : fault->share < 1                  ? "a simulated disk is slow at every sync"
+                                                   : NULL;
     default:
         return NULL;
     }
@@ -83,7 +86,8 @@ static bool each_kill(struct play *play, struct play_fault *fault)
         kill(play, i, fault->spec->lose_unsynced || fault->spec->verb == VERB_DISK_WIPE);
         if (fault->spec->verb == VERB_DISK_WIPE)
             sim_cluster_lose_disk(&play->cluster, i);
-        if (fault->spec->verb == VERB_PROCESS_RESTART)
+        if (fault->spec->verb == VERB_PROCESS_RESTART ||
+            fault->spec->verb == VERB_PROCESS_RESTART_LOOP)
             play_later(play, now_of(play) + fault->spec->down_ns, EVENT_START, i, 0);
     }
     return any;
@@ -188,11 +192,19 @@ static void each_clock(struct play *play, const struct play_fault *fault, bool r
     }
 }
 
-static void pause(struct play *play, const struct play_fault *fault)
+/* False: none of them runs. */
+static bool pause(struct play *play, const struct play_fault *fault)
 {
-    for (uint32_t i = 0; i < play->cluster.node_count; i++)
-        if (fault->regions >> i & 1 && play->cluster.nodes[i].core)
-            play->cluster.nodes[i].resume_ns = now_of(play) + PAUSE_NS + 1;
+    bool any = false;
+    uint64_t held_ns =
+        fault->spec->verb == VERB_PROCESS_HICCUP ? fault->spec->down_ns : PAUSE_NS + 1;
+    for (uint32_t i = 0; i < play->cluster.node_count; i++) {
+        if (!(fault->regions >> i & 1) || !play->cluster.nodes[i].core)
+            continue;
+        any = true;
+        play->cluster.nodes[i].resume_ns = now_of(play) + held_ns;
+    }
+    return any;
 }
 
 /* From the leader of most groups to the next that runs, or to the one that is named. */
@@ -236,20 +248,48 @@ static bool aim(struct play *play, struct play_fault *fault)
     return fault->regions != 0 || !needs_region;
 }
 
-static void undo(struct play *play, const char *id)
+/* False: there was nothing to end. */
+static bool undo(struct play *play, const char *id)
 {
-    for (uint32_t i = 0; i < play->fault_count; i++)
-        if (play->faults[i].active && strcmp(play->faults[i].spec->id, id) == 0)
-            play_fault_end(play, i, play->faults[i].generation);
+    bool any = false;
+    for (uint32_t i = 0; i < play->fault_count; i++) {
+        if (!play->faults[i].active || strcmp(play->faults[i].spec->id, id) != 0)
+            continue;
+        any = true;
+        play_fault_end(play, i, play->faults[i].generation);
+    }
+    return any;
 }
 
 /* Ends what holds a process or clock of these Regions: the verb was asked for by itself. */
-static void undo_verb(struct play *play, enum scenario_verb undoes, uint8_t regions)
+static bool undo_verb(struct play *play, enum scenario_verb undoes, uint8_t regions)
 {
-    for (uint32_t i = 0; i < play->fault_count; i++)
-        if (play->faults[i].active && play->faults[i].regions & regions &&
-            scenario_verb_info((enum scenario_verb)play->faults[i].spec->verb)->undo == undoes)
-            play_fault_end(play, i, play->faults[i].generation);
+    bool any = false;
+    for (uint32_t i = 0; i < play->fault_count; i++) {
+        if (!play->faults[i].active || !(play->faults[i].regions & regions) ||
+            scenario_verb_info((enum scenario_verb)play->faults[i].spec->verb)->undo != undoes)
+            continue;
+        any = true;
+        play_fault_end(play, i, play->faults[i].generation);
+    }
+    return any;
+}
+
+static bool start(struct play *play, uint8_t regions)
+{
+    bool down = false;
+    for (uint32_t i = 0; i < play->cluster.node_count; i++)
+        down |= regions >> i & 1 && !play->cluster.nodes[i].core;
+    undo_verb(play, VERB_PROCESS_START, regions);
+    each_start(play, regions);
+    return down;
+}
+
+static bool reset_clocks(struct play *play, const struct play_fault *fault)
+{
+    bool any = undo_verb(play, VERB_CLOCK_RESET, fault->regions);
+    each_clock(play, fault, true);
+    return any;
 }
 
 static void reset_links(struct play *play, const struct play_fault *fault)
@@ -267,19 +307,17 @@ static bool perform(struct play *play, struct play_fault *fault)
     switch (spec->verb) {
     case VERB_PROCESS_KILL:
     case VERB_PROCESS_RESTART:
+    case VERB_PROCESS_RESTART_LOOP:
     case VERB_LEADER_KILL:
     case VERB_DISK_WIPE:
         return each_kill(play, fault);
     case VERB_PROCESS_START:
-        undo_verb(play, VERB_PROCESS_START, fault->regions);
-        each_start(play, fault->regions);
-        return true;
+        return start(play, fault->regions);
     case VERB_PROCESS_RESUME:
-        undo_verb(play, VERB_PROCESS_RESUME, fault->regions);
-        return true;
+        return undo_verb(play, VERB_PROCESS_RESUME, fault->regions);
     case VERB_PROCESS_PAUSE:
-        pause(play, fault);
-        return true;
+    case VERB_PROCESS_HICCUP:
+        return pause(play, fault);
     case VERB_CLOCK_OFFSET:
     case VERB_CLOCK_RATE:
     case VERB_CLOCK_STEP:
@@ -287,9 +325,7 @@ static bool perform(struct play *play, struct play_fault *fault)
         each_clock(play, fault, false);
         return true;
     case VERB_CLOCK_RESET:
-        undo_verb(play, VERB_CLOCK_RESET, fault->regions);
-        each_clock(play, fault, true);
-        return true;
+        return reset_clocks(play, fault);
     case VERB_LEADER_TRANSFER:
         return transfer(play, fault);
     case VERB_LINK_RESET:
@@ -304,8 +340,7 @@ static bool perform(struct play *play, struct play_fault *fault)
             play_requests_cut(play, fault->regions);
         return true;
     case VERB_UNDO:
-        undo(play, spec->fault);
-        return true;
+        return undo(play, spec->fault);
     case VERB_HEAL_ALL:
         play_heal(play);
         return true;
@@ -315,20 +350,22 @@ static bool perform(struct play *play, struct play_fault *fault)
 }
 
 /* What happens again and again while it holds, and how soon; 0: nothing. */
-static uint64_t step_ns(const struct play_fault *fault)
+static uint64_t step_ns(const struct play *play, const struct play_fault *fault)
 {
+    uint64_t nodes = play->cluster.node_count;
     const struct scenario_fault *spec = fault->spec;
     switch (spec->verb) {
     case VERB_PROCESS_PAUSE:
         return PAUSE_NS;
     case VERB_CLOCK_STROBE:
         return spec->period_ns / 2 > 0 ? spec->period_ns / 2 : 1;
-    case VERB_LINK_FLAP: {
-        uint64_t down = spec->given & PARAM_BIT(DOWN) ? spec->down_ns : spec->period_ns / 2;
-        if (down >= spec->period_ns)
-            down = spec->period_ns - 1;
-        return fault->odd ? down : spec->period_ns - down;
-    }
+    case VERB_LINK_FLAP:
+        return fault->odd ? spec->down_ns : spec->period_ns - spec->down_ns;
+    case VERB_PROCESS_HICCUP:
+    case VERB_PROCESS_RESTART_LOOP:
+        return spec->period_ns;
+    case VERB_PARTITION:
+        return spec->shape == SCENARIO_SWIZZLE ? spec->for_ns / (2 * nodes) + 1 : 0;
     case VERB_LINK_RESET:
         return spec->for_ns > 0 ? spec->period_ns : 0;
     default:
@@ -370,21 +407,27 @@ void play_fault_begin(struct play *play, uint32_t index)
         return;
     fault->active = lasting == VERB_HOLDS || (lasting == VERB_REPEATS && spec->for_ns > 0);
     fault->odd = true;
+    fault->steps = 1;
+    if (spec->verb == VERB_PARTITION && spec->shape == SCENARIO_SWIZZLE)
+        fault->luck = rng_next(&play->cluster.sim.rng);
     fault->generation++;
     fault->told->effective = found && perform(play, fault);
     fault->told->refused = !found;
     if (!found)
         fault->told->evidence = "nobody was there to hit";
     else if (!fault->told->effective)
-        fault->told->evidence = "it was not running any more";
+        fault->told->evidence = only_undoes((enum scenario_verb)spec->verb)
+                                    ? "there was nothing to end"
+                                    : "it was not running any more";
     fault->told->regions = fault->regions;
     if (!found || !fault->active) {
         fault->active = false;
         fault->told->to_ns = now_of(play);
     }
     apply(play);
-    if (fault->active && step_ns(fault) > 0)
-        play_later(play, now_of(play) + step_ns(fault), EVENT_FAULT_STEP, index, fault->generation);
+    if (fault->active && step_ns(play, fault) > 0)
+        play_later(play, now_of(play) + step_ns(play, fault), EVENT_FAULT_STEP, index,
+                   fault->generation);
     if (fault->active && spec->for_ns > 0)
         play_later(play, now_of(play) + spec->for_ns, EVENT_FAULT_END, index, fault->generation);
 }
@@ -395,15 +438,18 @@ void play_fault_step(struct play *play, uint32_t index, uint64_t generation)
     if (!fault->active || fault->generation != generation)
         return;
     fault->odd = !fault->odd;
-    if (fault->spec->verb == VERB_PROCESS_PAUSE)
+    fault->steps++;
+    if (fault->spec->verb == VERB_PROCESS_PAUSE || fault->spec->verb == VERB_PROCESS_HICCUP)
         pause(play, fault);
+    else if (fault->spec->verb == VERB_PROCESS_RESTART_LOOP)
+        each_kill(play, fault);
     else if (fault->spec->verb == VERB_CLOCK_STROBE)
         each_clock(play, fault, false);
     else if (fault->spec->verb == VERB_LINK_RESET)
         reset_links(play, fault);
     else
         play_links_apply(play);
-    play_later(play, now_of(play) + step_ns(fault), EVENT_FAULT_STEP, index, generation);
+    play_later(play, now_of(play) + step_ns(play, fault), EVENT_FAULT_STEP, index, generation);
 }
 
 /* ---- Ending ---- */
@@ -444,48 +490,4 @@ void play_heal(struct play *play)
     play->outcome->converged_ns = 0;
     play->equal_looks = 0;
     outcome_event(play->outcome, now_of(play), SCENARIO_REGION_NONE, "heal", "all faults undone");
-}
-
-/* ---- Clients ---- */
-
-bool play_client_blocked(const struct play *play, uint8_t place, enum scenario_how *ret)
-{
-    for (uint32_t i = 0; i < play->fault_count; i++) {
-        const struct play_fault *fault = &play->faults[i];
-        if (!fault->active || fault->spec->verb != VERB_CLIENT_BLOCK ||
-            !(fault->regions >> place & 1) || fault->spec->how == SCENARIO_RESET)
-            continue;
-        *ret = (enum scenario_how)fault->spec->how;
-        return true;
-    }
-    return false;
-}
-
-static bool names(const struct scenario_texts *operations, enum op_kind kind)
-{
-    for (uint32_t i = 0; i < operations->count; i++)
-        if (strcmp(operations->at[i], op_name(kind)) == 0)
-            return true;
-    return operations->count == 0;
-}
-
-static enum api_error error_named(const char *name)
-{
-    for (enum api_error error = API_OK + 1; error < API_ERROR_COUNT; error++)
-        if (strcmp(api_error_name(error), name) == 0)
-            return error;
-    return API_INTERNAL;
-}
-
-enum api_error play_api_fault(struct play *play, uint8_t place, enum op_kind kind)
-{
-    for (uint32_t i = 0; i < play->fault_count; i++) {
-        const struct play_fault *fault = &play->faults[i];
-        const struct scenario_fault *spec = fault->spec;
-        bool api = spec->verb == VERB_API_ERROR || spec->verb == VERB_API_THROTTLE;
-        if (fault->active && api && fault->regions >> place & 1 && names(&spec->operations, kind) &&
-            rng_unit(&play->cluster.sim.rng) < spec->share)
-            return spec->verb == VERB_API_THROTTLE ? API_THROTTLED : error_named(spec->error);
-    }
-    return API_OK;
 }

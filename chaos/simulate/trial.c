@@ -14,6 +14,7 @@
 #include "chaos/run/measure.h"
 #include "chaos/run/outcome.h"
 #include "chaos/simulate/play.h"
+#include "chaos/simulate/report.h"
 #include "conflict/base/check.h"
 
 const char *subject_name(const struct subject *subject)
@@ -94,14 +95,17 @@ static void make_key(const struct outcome *outcome, struct buf *to)
             buf_printf(to, "%s;", outcome->expects[i].expect->text);
 }
 
-static void run_scenario(const struct scenario *scenario, const struct sim_replay *replay,
+static void run_scenario(const struct subject *subject, const struct sim_replay *replay,
                          struct trial *to)
 {
     struct outcome outcome;
     struct play_figures figures;
     struct buf text = {0};
-    outcome_init(&outcome, scenario);
-    play_scenario(scenario, replay, &outcome, &figures);
+    outcome_init(&outcome, subject->scenario);
+    play_scenario(subject->scenario, replay, &outcome, &figures);
+    if (subject->report != NULL)
+        to->unwritten =
+            !simulate_report(&outcome, subject->scenario_file, subject->again, subject->report);
     print_expects(&outcome, &text);
     snprintf(to->detail, sizeof(to->detail), "%.*s", (int)text.len,
              text.len ? (const char *)text.at : "");
@@ -149,7 +153,7 @@ void trial_run(const struct subject *subject, const struct sim_replay *replay, b
         if (subject->world)
             run_world(subject->world, &own, ret);
         else
-            run_scenario(subject->scenario, &own, ret);
+            run_scenario(subject, &own, ret);
         fflush(NULL);
         _exit(0);
     }

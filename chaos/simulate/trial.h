@@ -18,12 +18,15 @@ struct subject {
     const struct sim_world *world;   /* or NULL: */
     const struct scenario *scenario; /* its faults drawn */
     const char *scenario_file;
+    const char *report; /* of a scenario: where its page goes, and the command that it names */
+    const char *again;
     const char *lanes[SCENARIO_REGIONS_MAX];
 };
 const char *subject_name(const struct subject *subject);
 
 struct trial {
     bool aborted, violated;
+    bool unwritten;                 /* its page could not be */
     int exit_code;                  /* of a scenario: enum outcome_exit */
     char violation[TRIAL_TEXT_MAX]; /* what is wrong, for people; of a scenario its verdict */
     char key[TRIAL_TEXT_MAX];       /* the same for two runs that fail in the same way */

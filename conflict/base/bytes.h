@@ -98,6 +98,12 @@ size_t varint_len(uint64_t value);
 /* Writes at most VARINT_LEN_MAX bytes, returns how many. */
 size_t varint_encode(uint8_t *to, uint64_t value);
 
+/* What an English noun ends in after a count: "1 write", "2 writes". */
+static inline const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 enum { DECIMAL_LEN_MAX = 20 };
 /* Writes the digits, at most DECIMAL_LEN_MAX, no NUL; returns how many. */
 size_t decimal_encode(char *to, uint64_t value);

@@ -15,6 +15,12 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
          "--disable-component-update", "--disable-sync", "--remote-debugging-pipe", "about:blank")
 
 
+MISSING = "" if CHROMIUM else "chromium"
+# A key is its name and its number; a letter or digit is itself.
+TAB, ENTER, BACKSPACE = ("Tab", 9, ""), ("Enter", 13, "\r"), ("Backspace", 8, "")
+SHIFT = 8  # of the modifiers
+
+
 class BrowserFailed(Exception):
     pass
 
@@ -104,21 +110,51 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media, features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def open(self, path, script=True):
+    def open(self, place, script=True):
+        """A URL, or the path of a file."""
         self.said, self.fetched = [], []
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.seen.discard("Page.loadEventFired")
-        failed = self.call("Page.navigate", url="file://" + os.path.abspath(path)).get("errorText")
+        url = place if "://" in place else "file://" + os.path.abspath(place)
+        failed = self.call("Page.navigate", url=url).get("errorText")
         if failed:
-            raise BrowserFailed(f"{path}: {failed}")
+            raise BrowserFailed(f"{place}: {failed}")
         while "Page.loadEventFired" not in self.seen:
             self.receive()
 
-    def ask(self, expression):
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+    def evaluate(self, script, arguments, **options):
+        expression = f"(function() {{ {script} }}).apply(null, {json.dumps(arguments)})"
+        answer = self.call("Runtime.evaluate", expression=expression, **options)
         if "exceptionDetails" in answer:
-            raise BrowserFailed(f"{expression}: {answer['exceptionDetails']}")
-        return answer["result"].get("value")
+            raise BrowserFailed(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"]
+
+    def run(self, script, *arguments):
+        """The script's result; it is the body of a function."""
+        return self.evaluate(script, arguments, returnByValue=True).get("value")
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? null", selector)
+
+    def spoken(self, script, *arguments):
+        """What a screen reader knows of the element that the script returns: its role and its name."""
+        element = self.evaluate(script, arguments)["objectId"]
+        node = self.call("Accessibility.getPartialAXTree", objectId=element, fetchRelatives=False)["nodes"][0]
+        return node["role"]["value"], node.get("name", {}).get("value", "")
+
+    def focused(self):
+        return self.spoken("return document.activeElement")[1]
+
+    def role(self, selector):
+        return self.spoken("return document.querySelector(arguments[0])", selector)[0]
+
+    def press(self, *keys, holding=0):
+        """Keys to whatever has the focus."""
+        for key in keys:
+            name, number, text = key if isinstance(key, tuple) else (key, ord(key), key)
+            held = {"key": name, "windowsVirtualKeyCode": number, "modifiers": holding}
+            self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **held)
+            self.call("Input.dispatchKeyEvent", type="keyUp", **held)
 
     def picture(self, path, top=0, height=None):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]

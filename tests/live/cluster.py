@@ -27,7 +27,7 @@ import zlib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("TIDEMARK_BUILD", os.path.join(ROOT, "build", "release"))
-TIDEMARK = os.path.join(BUILD, "tidemark")
+TIDEMARK = os.path.abspath(os.path.join(BUILD, "tidemark"))
 try:
     with open(os.path.join(BUILD, "tidemark-region"), "rb") as program:
         SANITIZED = re.search(rb"__[at]san_init", program.read()) is not None
@@ -230,9 +230,10 @@ def free_ports(count):
 
 
 class Cluster:
-    def __init__(self, regions=REGIONS, durability="os", data=None, options=(), witnesses=()):
+    def __init__(self, regions=REGIONS, durability="os", data=None, options=(), witnesses=(), home=None):
         self.regions, self.durability, self.options = tuple(regions), durability, tuple(options)
         self.witnesses = tuple(witnesses)
+        self.home = home  # the directory to start in
         self.own_data = data is None
         self.data = data or tempfile.mkdtemp(prefix="tidemark-live-")
         self.process = None
@@ -255,7 +256,7 @@ class Cluster:
              f"127.0.0.1:{self.control_port}", "--data", os.path.join(self.data, "regions"),
              "--durability", self.durability,
              *(["--witness", ",".join(self.witnesses)] if self.witnesses else []), *self.options],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True, cwd=self.home,
             env={**os.environ, "TSAN_OPTIONS": f"suppressions={ROOT}/tests/tsan.supp"})
         self.output, self.ready = [], threading.Event()
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -429,13 +430,13 @@ class Cluster:
 class ClusterTest(unittest.TestCase):
     """Tests that share one cluster, each with tables of its own."""
 
-    regions, durability, witnesses, options = REGIONS, "os", (), ()
+    regions, durability, witnesses, options, home = REGIONS, "os", (), (), None
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster(cls.regions, cls.durability, options=cls.options,
-                              witnesses=cls.witnesses).start()
+                              witnesses=cls.witnesses, home=cls.home and cls.home.name).start()
         cls.tables = 0
 
     @classmethod

@@ -34,6 +34,8 @@ expect: {{{expect}}}
 """
 LWW = "{kind: lww-conflict, keys: 10, rate: 150/s, clients_per_region: 3, mix: {write: 0.9, read_eventual: 0.1}}"
 SWAP = "{kind: swap-register, keys: 10, rate: 150/s, clients_per_region: 3}"
+# A program that will not end, with a child in a session of its own that will not either.
+DEAF = "{kind: exec, exec: [sh, -c, \"trap '' TERM HUP INT; (setsid sleep 1000 &); while :; do sleep 1000; done\"]}"
 CUT = "{at: 0s, for: 1s, do: partition, shape: halves, id: split}"
 
 
@@ -55,7 +57,8 @@ class Chaos(unittest.TestCase):
     def command(self, *words, **options):
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                    "cwd": self.folder, **options}
-        return subprocess.Popen([TIDEMARK, "chaos", *words], **options)
+        before = options.pop("before", ())
+        return subprocess.Popen([*before, TIDEMARK, "chaos", *words], **options)
 
     def chaos(self, *words, code=0):
         process = self.command(*words)
@@ -104,7 +107,7 @@ class Chaos(unittest.TestCase):
         self.assertIn("no scenario 'region-los'; built in are clock-ahead,",
                       self.chaos("run", "region-los", code=HARNESS)[1])
         for words in ([], ["runn"], ["run"], ["recheck", "a", "b"], ["import", "other", "x"],
-                      ["run", "disk-full", "--seed", "x"]):
+                      ["run", "disk-full", "--seed", "x"], ["run", "disk-full", "--repeat", "0"]):
             self.assertIn("tidemark chaos", self.chaos(*words, code=2)[1])
         self.assertIn("nowhere", self.chaos("recheck", "nowhere", code=HARNESS)[1])
 
@@ -183,25 +186,69 @@ class Chaos(unittest.TestCase):
         self.assertEqual(sorted(seeds), ["5", "6"])
 
     def test_program_as_workload(self):
-        ask = ("import os, sys, urllib.request as u; e = os.environ; "
+        ask = ("import os, sys, urllib.request as u; e = os.environ; print('asked'); "
                "u.urlopen(e['AWS_ENDPOINT_URL_DYNAMODB']); "
                "u.urlopen(u.Request(e['TIDEMARK_CONTROL'] + '/v1/status')); "
                "sys.exit(7 if 'eu-west-1' in e['TIDEMARK_REGIONS'] else 1)")
         text = scenario(workload='{kind: exec, exec: [%s, "-c", "%s"]}' % (sys.executable, ask),
                         faults="", expect="exit_code: 7, converged: true")
         self.run_one(text, PASS)
+        with open(self.path("out", "exec.log")) as log:
+            self.assertEqual(log.read(), "asked\n")
 
     def test_program_that_gives_up(self):
-        for program in ("[sh, -c, exit 3]", "[/nonexistent/program]"):
-            text = scenario(workload="{kind: exec, exec: %s}" % program, faults="", expect="converged: true")
-            self.run_one(text, HARNESS)
+        for program, said in ("[sh, -c, 'echo why; exit 3']", "why"), ("[/nonexistent/program]", "No such file"):
+            text = scenario(workload="{kind: exec, exec: %s}" % program, faults="", expect="converged: true",
+                            length="60s")
+            out, errors = self.chaos("run", self.write(text), "--out", "out", "--quiet", code=HARNESS)
+            self.assertIn("output: out/exec.log", out)
+            self.assertIn(said, errors)
+
+    def test_program_that_ends_early(self):
+        """The phases go on without it. Its report can't be written: then standard output has it all."""
+        text = scenario(workload="{kind: exec, exec: [sh, -c, exit 0]}", expect="converged: true",
+                        faults="{at: 500ms, for: 300ms, do: link.cut, from: us-east-1, to: eu-west-1, id: late}")
+        os.makedirs(self.path("out", "result.json.part"))
+        open(self.path("out", ".tidemark"), "w").close()
+        said, errors = self.chaos("run", self.write(text), "--out", "out", code=HARNESS)
+        self.assertIn("program has ended with exit code 0; 1 fault is still to begin without it", said)
+        self.assertIn("phase heal", said)
+        self.assertIn("harness error: the report could not be written", said)
+        self.assertIn("(pass: ", said)
+        self.assertIn("result.json: cannot be written", errors)
+
+    # ---- What is said, and where
+
+    def test_output_that_is_lost(self):
+        for words in ["schema"], ["list"], ["show", "disk-full"], ["check", "disk-full"], ["--help"]:
+            with open("/dev/full", "w") as full:
+                process = self.command(*words, stdout=full)
+                self.assertIn("standard output could not be written", process.communicate()[1])
+                self.assertEqual(process.returncode, 2, words)
+
+    def test_reader_that_leaves(self):
+        process, children = self.begin_long("1s")
+        process.stdout.close()
+        self.assertEqual(process.wait(6 * DEADLINE), PASS, process.stderr.read())
+        self.gone(children)
+        self.assertEqual(self.result()["result"], "pass")
+
+    def test_places(self):
+        os.mkdir(self.path("mine"))
+        with open(self.path("mine", "result.json"), "w") as file:
+            file.write("{}")
+        text = self.write(scenario())
+        for words in ("run", text, "--out", "mine"), ("run", text, "--out", "quick.yaml"):
+            self.assertIn("directory", self.chaos(*words, code=HARNESS)[1])
+        self.assertEqual(os.listdir(self.path("mine")), ["result.json"])
 
     # ---- Ends before their time
 
-    def begin_long(self):
+    def begin_long(self, length="60s", workload=LWW, before=()):
         """A run with a Region that is paused for a minute; waits until it is."""
-        text = scenario(length="60s", faults="{at: 0s, do: process.pause, region: us-east-1, id: p}")
-        process = self.command("run", self.write(text), "--out", "out")
+        text = scenario(length=length, workload=workload,
+                        faults="{at: 0s, do: process.pause, region: us-east-1, id: p}")
+        process = self.command("run", self.write(text), "--out", "out", before=before)
         for line in process.stdout:
             if "paused us-east-1" in line:
                 break
@@ -214,10 +261,10 @@ class Chaos(unittest.TestCase):
 
     def test_interrupted(self):
         process, children = self.begin_long()
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGHUP)
         out, errors = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, HARNESS, out + errors)
-        self.assertIn("harness error: interrupted by SIGINT", out)
+        self.assertIn("harness error: interrupted by SIGHUP", out)
         self.assertIn("heal: all faults undone", out)
         self.gone(children)
         fault = self.result()["faults"][0]
@@ -225,15 +272,17 @@ class Chaos(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("out", "data")))
 
     def test_interrupted_twice(self):
-        process, children = self.begin_long()
+        process, children = self.begin_long(workload=DEAF, before=["nohup"])
+        process.send_signal(signal.SIGHUP)  # stays ignored
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=DEADLINE)
+        out, errors = process.communicate(timeout=DEADLINE)
         self.assertEqual(process.returncode, HARNESS)
+        self.assertIn("interrupted by SIGINT", out + errors)
         self.gone(children)
 
     def test_killed(self):
-        process, children = self.begin_long()
+        process, children = self.begin_long(workload=DEAF)
         self.assertIn("another run is under way here (process",
                       self.chaos("run", "quick.yaml", "--out", "out", code=HARNESS)[1])
         process.kill()

@@ -8,10 +8,11 @@ import http.client
 import json
 import os
 import re
+import tempfile
 import unittest
 
+from browser import BACKSPACE, ENTER, MISSING, SHIFT, TAB, Browser
 from cluster import EUROPE, JAPAN, REGIONS, USA, ClusterTest, main, wait_until
-from webdriver import BACKSPACE, ENTER, MISSING, SHIFT, TAB, Browser
 
 SHOTS = os.environ.get("TIDEMARK_SHOTS")
 # Each text that is shown and the colour behind it, the nearest ancestor's that has one.
@@ -35,36 +36,55 @@ return found;
 """
 
 
-@unittest.skipIf(MISSING, f"no browser to test with: {MISSING} not installed")
+def make_run(home, name, time, result, verdict):
+    """What `tidemark chaos run` leaves behind, as far as the console looks into it."""
+    place = os.path.join(home, "runs", name, time)
+    os.makedirs(place)
+    with open(os.path.join(place, "result.json"), "w") as file:
+        json.dump({"version": 1, "result": result, "exit": 0, "verdict": verdict, "run": {}}, file, indent=1)
+    with open(os.path.join(place, "report.html"), "w") as file:
+        file.write(f"the report of {name}")
+
+
+@unittest.skipIf(MISSING, f"no browser to test with: {MISSING} is not installed")
 class Console(ClusterTest):
+    """One browser, one cluster and one table that is in all of its Regions."""
+
     @classmethod
     def setUpClass(cls):
+        cls.browser = Browser().__enter__()
+        cls.addClassCleanup(cls.browser.__exit__)
+        cls.home = tempfile.TemporaryDirectory(prefix="tidemark-console-")
+        cls.addClassCleanup(cls.home.cleanup)
+        make_run(cls.home.name, "loss", "20260102T000000Z", "wrong", "wrong: <b>3</b> writes are lost")
+        make_run(cls.home.name, "split", "20260101T000000Z", "pass", "pass: nothing was lost")
         super().setUpClass()
-        cls.browser = None
         try:
-            cls.browser = Browser()
-            cls.browser.size(1280)
+            cls.shared = cls.cluster.make_global("shared")
         except BaseException:
             cls.tearDownClass()
             raise
 
-    @classmethod
-    def tearDownClass(cls):
-        if cls.browser:
-            cls.browser.close()
-        super().tearDownClass()
-
     def setUp(self):
         super().setUp()
-        self.browser.size(1280)
-        self.browser.complaints()
-        self.browser.requests()
-        self.browser.go(self.cluster.control + "/")
+        self.browser.show(1280)
+        self.visit()
+
+    def visit(self):
+        self.browser.open(self.cluster.control + "/")
         wait_until("the page shows the cluster", lambda: self.browser.text("#main h3"))
 
+    def _heal(self):
+        for link in self.answer("/v1/links"):
+            if link["state"] == "cut":
+                self.ask("POST", f"/v1/links/{link['from']}/{link['to']}/heal")
+
     def see(self, selector, text):
-        """Waits until the page shows it, and so has polled."""
-        return wait_until(f"{selector} says {text}", lambda: text in (self.browser.text(selector) or ""))
+        """Waits until the page shows it. A page that comes into view asks at once, which saves us its second."""
+        def shown():
+            self.browser.run("document.dispatchEvent(new Event('visibilitychange'))")
+            return text in (self.browser.text(selector) or "")
+        return wait_until(f"{selector} says {text}", shown, poll=0.05)
 
     def card(self, region):
         return f'article[aria-labelledby="region-{region}"]'
@@ -75,7 +95,7 @@ class Console(ClusterTest):
             "return [...document.querySelectorAll('#links tbody tr')].map((row) => row.innerText)"
             ".find((text) => text.replace(/\\s+/g, ' ').startsWith(arguments[0])) ?? ''", f"{a} → {b}")
 
-    def tab_to(self, name, holding=None):
+    def tab_to(self, name, holding=0):
         """Presses Tab until what is called so has the focus."""
         passed = []
         for _ in range(80):
@@ -86,19 +106,20 @@ class Console(ClusterTest):
         raise AssertionError(f"Tab never came to {name}: {passed}")
 
     def link(self, a, b):
-        return next(link for link in self.cluster.status()["links"] if (link["from"], link["to"]) == (a, b))
+        return next(link for link in self.answer("/v1/links") if (link["from"], link["to"]) == (a, b))
 
     def region(self, name):
-        return next(region for region in self.cluster.status()["regions"] if region["name"] == name)
+        return next(region for region in self.answer("/v1/regions") if region["name"] == name)
 
     def assert_quiet(self):
-        self.assertEqual(self.browser.complaints(), [])
-        foreign = [url for url in self.browser.requests() if not url.startswith(self.cluster.control + "/")]
+        self.assertEqual(self.browser.said, [])
+        foreign = [url for url in self.browser.fetched if not url.startswith(self.cluster.control + "/")]
         self.assertEqual(foreign, [])
 
     def test_shows_the_cluster(self):
-        self.cluster.make_global(self.table)
-        self.client().put(self.table, pk="a", v=1)
+        # What it fetches is heard of with the answer to whatever is asked of the browser.
+        wait_until("it asks again by itself", lambda: self.browser.text("#main") and
+                   self.browser.fetched.count(self.cluster.control + "/v1/console") > 1)
         self.see("#figure-serving", "3 of 3")
         names = self.browser.run("return [...document.querySelectorAll('#regions h3')].map((h) => h.textContent)")
         self.assertEqual(names, list(REGIONS))
@@ -108,11 +129,10 @@ class Console(ClusterTest):
         self.assertEqual(self.browser.role("#links"), "table")
         self.assertEqual(self.browser.role("#log"), "log")
         wait_until("the table is shown as eventual", lambda: re.search(
-            rf"{re.escape(self.table)}\s+eventual\s+{USA}", self.browser.text("#tables")))
+            rf"{self.shared}\s+eventual\s+{USA}", self.browser.text("#tables")))
         self.assert_quiet()
 
     def test_cuts_and_heals_a_link_by_keyboard(self):
-        self.cluster.make_global(self.table)
         self.tab_to(f"Cut {USA} to {EUROPE}")
         self.browser.press(ENTER)
         self.see("#log", f"The link {USA} to {EUROPE} is cut.")
@@ -121,7 +141,7 @@ class Console(ClusterTest):
         self.assertIn("cut", self.row(USA, EUROPE))
         self.assertIn(f"Cut: {USA} to {EUROPE}.",
                       self.browser.run("return document.querySelector('#map svg').getAttribute('aria-label')"))
-        self.client(USA).put(self.table, pk="a", v=1)
+        self.client(USA).put(self.shared, pk="a", v=1)
         wait_until("the write that waits is counted", lambda: re.search(r"\b1\b", self.row(USA, EUROPE)))
         self.assertEqual(self.browser.focused(), f"Heal {USA} to {EUROPE}")
         self.browser.press(ENTER)
@@ -130,15 +150,12 @@ class Console(ClusterTest):
         self.assert_quiet()
 
     def test_what_only_one_region_has_is_at_risk(self):
-        self.cluster.make_global(self.table)
-        self.cluster.command("region", "isolate", JAPAN)
-        self.addCleanup(self.cluster.command, "region", "rejoin", JAPAN)
+        self.region_to("isolate", JAPAN, back="rejoin")
         for n in range(7):
-            self.client(JAPAN).put(self.table, pk=f"k{n}", v=n)
+            self.client(JAPAN).put(self.shared, pk=f"k{n}", v=n)
         self.see("#figure-risk", "7")
         self.see("#note-risk", f"only in {JAPAN}")
-        self.cluster.command("region", "kill", JAPAN)
-        self.addCleanup(self.cluster.command, "region", "restart", JAPAN)
+        self.region_to("kill", JAPAN, back="restart")
         self.see(self.card(JAPAN), "figures as last heard")
         self.assertIn("7", self.browser.text(f"{self.card(JAPAN)} .facts dd"))
 
@@ -181,11 +198,12 @@ class Console(ClusterTest):
         self.assert_quiet()
 
     def test_an_overruled_write_is_told(self):
-        self.cluster.make_global(self.table)
-        self.cluster.cut_both(USA, EUROPE)
-        self.client(USA).put(self.table, pk="<b>k</b>", owner="ada")
-        self.client(EUROPE).put(self.table, pk="<b>k</b>", owner="<script>grace")
-        self.cluster.heal_both(USA, EUROPE)
+        self.browser.run("performance.now = () => 100 * Date.now()")  # it reads the ledgers every other second
+        for a, b in ((USA, EUROPE), (EUROPE, USA)):
+            self.ask("POST", f"/v1/links/{a}/{b}/cut")
+        self.client(USA).put(self.shared, pk="<b>k</b>", owner="ada")
+        self.client(EUROPE).put(self.shared, pk="<b>k</b>", owner="<script>grace")
+        self._heal()
         self.see("#conflicts li", "kept")
         self.see("#conflicts li .kept", f'kept {EUROPE} owner: "<script>grace"')
         self.see("#conflicts li .lost", f'lost {USA} owner: "ada"')
@@ -193,7 +211,9 @@ class Console(ClusterTest):
         self.assert_quiet()
 
     def test_tab_order_follows_the_page(self):
+        self.see("#last-run", "loss")
         order = self.tab_to(f"Cut {JAPAN} to {EUROPE}")
+        self.assertRegex(order.pop(2), "^loss, report of ")
         wanted = ["Skip to the regions", "Heal everything", "What happened"]
         wanted += [f"{verb} {region}" for region in REGIONS for verb in ("Kill", "Pause", "Isolate")]
         for a in REGIONS:
@@ -206,19 +226,16 @@ class Console(ClusterTest):
         self.assertNotEqual(outline, "none")
 
     def test_fits_and_can_be_read(self):
-        self.cluster.make_global(self.table)
-        self.cluster.make_strong(self.table + "-strong")
-        self.cluster.cut(USA, JAPAN)
-        self.cluster.command("link", "delay", EUROPE, JAPAN, "200")
-        self.addCleanup(self.cluster.command, "link", "delay", EUROPE, JAPAN, "0")
-        self.cluster.command("region", "kill", JAPAN)
-        self.addCleanup(self.cluster.command, "region", "restart", JAPAN)
+        self.cluster.make_strong(self.table)
+        self.ask("POST", f"/v1/links/{USA}/{JAPAN}/cut")
+        self.ask("POST", f"/v1/links/{EUROPE}/{JAPAN}/delay", body='{"delay_ms": 200}')
+        self.addCleanup(self.ask, "POST", f"/v1/links/{EUROPE}/{JAPAN}/delay", body='{"delay_ms": 0}')
+        self.region_to("kill", JAPAN, back="restart")
         self.see(f"{self.card(JAPAN)} .state", "dead")
-        for width, height, theme in ((390, 844, "light"), (390, 844, "dark"), (1280, 900, "light"), (1280, 900, "dark"),
-                                     (1600, 1000, "light")):
-            with self.subTest(width=width, theme=theme):
-                self.browser.size(width, height, phone=width == 390)
-                self.browser.theme(theme)
+        for width, height, dark in ((390, 844, False), (390, 844, True), (1280, 900, False), (1280, 900, True),
+                                    (1600, 1000, False)):
+            with self.subTest(width=width, dark=dark):
+                self.browser.show(width, height, dark)
                 self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
                 wide = self.browser.run(
                     "return [...document.querySelectorAll('main *:not(svg *)')].filter((node) => "
@@ -227,7 +244,7 @@ class Console(ClusterTest):
                 self.assertEqual(wide, [])
                 self.assertEqual(self.browser.run(CONTRASTS), [])
                 if SHOTS:
-                    self.browser.screenshot(os.path.join(SHOTS, f"console-{width}-{theme}.png"))
+                    self.browser.picture(os.path.join(SHOTS, f"console-{width}-{'dark' if dark else 'light'}.png"))
 
     def test_a_harness_that_is_silent_is_told_calmly(self):
         self.browser.run("window.kept = window.fetch; window.fetch = () => Promise.reject(new TypeError('refused'))")
@@ -246,44 +263,75 @@ class Console(ClusterTest):
             "const { x, y } = node.getBoundingClientRect(); return [node.tagName, x, y]; })")
         for width in (390, 1280):
             with self.subTest(width=width):
-                self.browser.size(width, phone=width == 390)
-                self.browser.go(self.cluster.control + "/")
-                before = wait_until("there are regions", lambda: len(found := places()) > 40 and found)
-                self.cluster.cut(USA, EUROPE)
-                self.cluster.command("region", "isolate", JAPAN)
-                self.cluster.command("region", "kill", EUROPE)
+                self.browser.show(width)
+                self.visit()
+                self.see("#runs", "split")
+                before = places()
+                self.assertGreater(len(before), 40)
+                self.ask("POST", f"/v1/links/{USA}/{EUROPE}/cut")
+                self.region_to("isolate", JAPAN)
+                self.region_to("pause", EUROPE)
                 try:
-                    self.see(f"{self.card(EUROPE)} .state", "dead")
-                    wait_until("all is told", lambda: all(word in self.browser.text("#log") for word in (
-                        "is cut", "is down", "is isolated")))
+                    for word in ("is cut", "is frozen", "is isolated"):
+                        self.see("#log", word)
                     self.assertEqual([(a, b) for a, b in zip(before, places()) if a != b], [])
                 finally:
-                    self.cluster.command("region", "restart", EUROPE)
-                    self.cluster.command("region", "rejoin", JAPAN)
-                    self.cluster.heal(USA, EUROPE)
+                    self.region_to("resume", EUROPE)
+                    self.region_to("rejoin", JAPAN)
+                    self._heal()
 
-    def ask(self, method, path, **headers):
+    def test_finished_runs_are_listed(self):
+        self.see("#runs", "split")
+        self.assertRegex(self.browser.text("#runs"), r"(?s)wrong.*loss.*<b>3</b> writes are lost.*pass.*split")
+        self.assertIn("loss", self.browser.text("#last-run"))
+        self.assertEqual(self.browser.run("return document.querySelector('#runs a').getAttribute('href')"),
+                         "/v1/runs/loss/20260102T000000Z")
+        self.assert_quiet()
+        self.browser.open(self.cluster.control + "/v1/runs/loss/20260102T000000Z")
+        self.assertEqual(self.browser.text("body"), "the report of loss")
+        self.assertEqual(self.browser.run("return self.origin"), "null")
+
+    def ask(self, method, path, body=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.cluster.control_port, timeout=60)
         try:
-            connection.request(method, path, headers={name.replace("_", "-"): v for name, v in headers.items()})
+            connection.request(method, path, body, {name.replace("_", "-"): v for name, v in headers.items()})
             answer = connection.getresponse()
             return answer, answer.read()
         finally:
             connection.close()
 
+    def answer(self, path):
+        return json.loads(self.ask("GET", path)[1])
+
+    def region_to(self, verb, region, back=None):
+        self.assertEqual(self.ask("POST", f"/v1/regions/{region}/{verb}")[0].status, 200)
+        if back:
+            self.addCleanup(self.region_to, back, region)
+
     def test_other_pages_may_not(self):
         agent = "Mozilla/5.0"
         cut = f"/v1/links/{USA}/{EUROPE}/cut"
-        for path, site, status in (("/", "none", 200), ("/", "cross-site", 200), ("/v1/console", "same-origin", 200),
+        for path, site, status in (("/", "none", 200), ("/", "cross-site", 403), ("/v1/console", "same-origin", 200),
                                    ("/v1/console", "cross-site", 403), ("/proxies", "same-origin", 403)):
             answer, _ = self.ask("GET", path, User_Agent=agent, Sec_Fetch_Site=site)
             self.assertEqual(answer.status, status, (path, site))
+        self.assertEqual(self.ask("GET", "/", Origin="http://evil.example")[0].status, 403)
         self.assertEqual(self.ask("POST", cut, User_Agent=agent)[0].status, 403)
         self.assertEqual(self.ask("POST", cut, User_Agent=agent, Sec_Fetch_Site="same-site")[0].status, 403)
         self.assertEqual(self.ask("POST", cut, User_Agent=agent, Origin="http://evil.example")[0].status, 403)
         self.assertEqual(self.ask("GET", "/", User_Agent=agent, Host="evil.example")[0].status, 403)
         self.assertEqual(self.link(USA, EUROPE)["state"], "up")
         self.assertEqual(self.ask("POST", cut, User_Agent=agent, Sec_Fetch_Site="same-origin")[0].status, 200)
+
+    def test_a_link_elsewhere_may_lead_here(self):
+        page = os.path.join(self.home.name, "elsewhere.html")
+        with open(page, "w") as file:
+            file.write(f'<a href="{self.cluster.control}/">look</a><script>fetch("{self.cluster.control}/", '
+                       '{mode: "no-cors"}).then(() => 0, () => { document.title = "refused"; });</script>')
+        self.browser.open(page)
+        wait_until("the fetch is refused", lambda: self.browser.run("return document.title") == "refused")
+        self.browser.run("document.querySelector('a').click()")
+        wait_until("the page shows the cluster", lambda: self.browser.text("#main h3"))
 
     def test_files(self):
         answer, page = self.ask("GET", "/")
@@ -299,10 +347,10 @@ class Console(ClusterTest):
         self.assertEqual(self.ask("POST", "/")[0].status, 404)
         self.assertEqual(self.ask("GET", "/console.mjs")[0].getheader("content-type"),
                          "text/javascript; charset=utf-8")
-        self.assertEqual(self.ask("GET", "/v1/report")[0].status, 404)
-        told = json.loads(self.ask("GET", "/v1/console")[1])
-        self.assertEqual(set(told), {"regions", "links", "replication", "groups", "tables", "faults", "report"})
-        self.assertEqual((told["faults"], told["report"]), ([], None))
+        self.assertEqual(self.ask("GET", "/v1/report")[1], b"the report of loss")
+        told = self.answer("/v1/console")
+        self.assertEqual(set(told), {"regions", "links", "replication", "groups", "tables", "faults"})
+        self.assertEqual(told["faults"], [])
         for query in ("0", "1001", "x", "-1", "99999999999999999999", ""):
             self.assertEqual(self.ask("GET", f"/v1/conflicts?newest={query}")[0].status, 400, query)
 

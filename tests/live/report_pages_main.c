@@ -35,6 +35,7 @@ int main(int argc, char **argv)
         outcomes_free(&run);
         if (!good) {
             fprintf(stderr, "%.*s", (int)error.len, (const char *)error.at);
+            buf_deinit(&error);
             return 1;
         }
     }

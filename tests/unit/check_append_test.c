@@ -153,7 +153,7 @@ static void test_planted(void **state)
     uint32_t first = list(&history, HISTORY_READ, 0, 6, 7, values, 3);
     uint32_t last = list(&history, HISTORY_READ, 0, 8, 9, values, 4);
     history.ops[last].final = true;
-    expect_append(&history, &strong, VERDICT_OK, "3 appends to 1 lists, 0 lost");
+    expect_append(&history, &strong, VERDICT_OK, "3 appends to 1 list, 0 lost");
 
     uint64_t *seen = history.values + history.ops[first].list_at;
     seen[1] = 2, seen[2] = 3;

@@ -101,7 +101,7 @@ static void test_phantoms(void **state)
     op.written = 20;
     add(&history, &op);
     struct converge_item items[] = {{.key = 1, .value = 10}, {.key = 2, .element = 20}};
-    expect_items(&history, items, 2, VERDICT_OK, "2 items, alike in 1 regions");
+    expect_items(&history, items, 2, VERDICT_OK, "2 items, alike in 1 region");
     items[0].value = 11;
     expect_items(&history, items, 2, VERDICT_OK, "");
     items[0].value = 12;
@@ -130,10 +130,36 @@ static void test_no_scan(void **state)
     history_deinit(&history);
 }
 
+/* What is shown of a finding: who wrote what came back, and who had deleted it. */
+static void test_zombie_names_its_operations(void **state)
+{
+    (void)state;
+    struct history history = new_history();
+    struct history_op op = make_op(HISTORY_DELETE, 1, 5, 6);
+    uint32_t other = put(&history, 0, 2, 1, 2, 20, 0);
+    uint32_t gone = add(&history, &op);
+    uint32_t written = put(&history, 0, 1, 3, 4, 10, 0);
+    put(&history, 0, 1, 1, 2, 9, 0);
+    const struct converge_item kept = {.key = 2, .value = 20};
+    const struct converge_item back[] = {{.key = 1, .value = 10}, {.key = 2, .value = 20}};
+    struct converge_scan scans[] = {{&kept, 1, 0}, {&kept, 1, 1}};
+    struct converge_scan rescans[] = {{back, 2, 0}, {&kept, 1, 1}};
+    struct converge_options options = {scans, 2, rescans, 2};
+    struct verdict verdict;
+    check_converge(&history, &options, &verdict);
+    expect_verdict(&verdict, VERDICT_WRONG, "key 1: it came back");
+    assert_int_equal(verdict.op_count, 2);
+    assert_int_equal(verdict.ops[0], written);
+    assert_int_equal(verdict.ops[1], gone);
+    assert_false(names_op(&verdict, other));
+    verdict_deinit(&verdict);
+    history_deinit(&history);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_loops),
-                                       cmocka_unit_test(test_phantoms),
-                                       cmocka_unit_test(test_no_scan)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_against_loops), cmocka_unit_test(test_phantoms),
+        cmocka_unit_test(test_no_scan), cmocka_unit_test(test_zombie_names_its_operations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

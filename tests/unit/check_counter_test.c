@@ -122,7 +122,7 @@ static void test_planted(void **state)
     last_look(&history, 0, 0, 20, 4);
     struct verdict verdict;
     check_counter(&history, &strong, &verdict);
-    expect_verdict(&verdict, VERDICT_OK, "3 additions to 1 counters, 0 lost");
+    expect_verdict(&verdict, VERDICT_OK, "3 additions to 1 counter, 0 lost");
     assert_int_equal(verdict_get(&verdict, "final_min"), 3);
     assert_int_equal(verdict_get(&verdict, "final_max"), 4);
     verdict_deinit(&verdict);

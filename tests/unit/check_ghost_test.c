@@ -49,6 +49,38 @@ static void a_lost_write_must_be_named(void **state)
     ghost_free(ghost);
 }
 
+/* What only a lost disk had is not expected, unless it turns up again; a deletion that was let go
+ * of is, whoever loses what. */
+static void a_lost_disk_takes_its_writes(void **state)
+{
+    (void)state;
+    struct ghost *ghost = ghost_new();
+    struct record a = make(1, 1, 10, "a"), b = make(2, 1, 11, "b"), c = make(1, 2, 12, "");
+    ghost_hold(ghost, &a, 1, 0);
+    ghost_hold(ghost, &a, 1, 1);
+    ghost_hold(ghost, &b, 2, 0);
+    assert_int_equal(ghost_lose(ghost, 0), 1);
+    assert_int_equal(ghost_last(ghost, a.key)->writer, 1);
+    assert_null(ghost_unaccounted(ghost, false)); /* b is lost, not beaten */
+    ghost_hold(ghost, &b, 2, 2);
+    assert_int_equal(ghost_last(ghost, a.key)->writer, 2);
+    assert_int_equal(ghost_lose(ghost, 1), 1);
+    assert_int_equal(ghost_lose(ghost, 2), 1);
+    assert_null(ghost_last(ghost, a.key));
+    c.kind = RECORD_DELETE;
+    ghost_hold(ghost, &c, 0, 1);
+    ghost_settle(ghost, c.key, 0); /* which does not have it */
+    assert_int_equal(ghost_lose(ghost, 1), 1);
+    ghost_hold(ghost, &c, 0, 1);
+    ghost_settle(ghost, c.key, 1);
+    assert_int_equal(ghost_lose(ghost, 1), 0);
+    assert_int_equal(ghost_last(ghost, a.key)->record.version.seq, 2);
+    assert_true(ghost_has(ghost, a.key, b.version));
+    ghost_forget(ghost, a.key);
+    assert_false(ghost_has(ghost, a.key, b.version));
+    ghost_free(ghost);
+}
+
 static void false_rows_are_refused(void **state)
 {
     (void)state;
@@ -88,6 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_version_is_expected),
         cmocka_unit_test(a_lost_write_must_be_named),
+        cmocka_unit_test(a_lost_disk_takes_its_writes),
         cmocka_unit_test(false_rows_are_refused),
         cmocka_unit_test(a_write_that_was_built_upon_is_not_lost),
     };

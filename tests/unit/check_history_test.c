@@ -171,8 +171,11 @@ static void test_verdict(void **state)
     verdict_add_op(&verdict, late);
     verdict_add_op(&verdict, early);
     verdict_add_op(&verdict, late);
-    assert_false(verdict_worsen(&verdict, VERDICT_WRONG, "second"));
     assert_false(verdict_worsen(&verdict, VERDICT_UNKNOWN, "third"));
+    for (uint32_t i = 0; i < 2 * VERDICT_OPS_MAX; i++)
+        verdict_add_op(&verdict, i == late || i == early ? 1000 : i);
+    assert_int_equal(verdict.op_count, VERDICT_OPS_MAX);
+    verdict.op_count = 2;
     verdict_figure(&verdict, "n", 5);
     verdict_conclude(&verdict, &history, "fine");
     expect_verdict(&verdict, VERDICT_WRONG, "first of 2");
@@ -180,9 +183,35 @@ static void test_verdict(void **state)
     assert_int_equal(verdict.ops[0], early);
     assert_int_equal(verdict_get(&verdict, "n"), 5);
     assert_true(verdict_get(&verdict, "m") == UINT64_MAX);
-    for (uint32_t i = 0; i < 2 * VERDICT_OPS_MAX; i++)
-        verdict_add_op(&verdict, i);
-    assert_int_equal(verdict.op_count, VERDICT_OPS_MAX);
+    verdict_deinit(&verdict);
+    history_deinit(&history);
+}
+
+/* What else is wrong is kept beside the first, each once, up to a limit; operations go with it. */
+static void test_findings(void **state)
+{
+    (void)state;
+    struct history history = new_history();
+    uint32_t late = put(&history, 0, 0, 9, 10, 1, 0), early = put(&history, 0, 0, 1, 2, 2, 0);
+    struct verdict verdict;
+    verdict_init(&verdict);
+    assert_true(verdict_worsen(&verdict, VERDICT_WRONG, "first"));
+    verdict_add_op(&verdict, early);
+    assert_false(verdict_worsen(&verdict, VERDICT_WRONG, "first"));
+    for (uint32_t i = 0; i < VERDICT_MORE_MAX; i++) {
+        assert_true(verdict_worsen(&verdict, VERDICT_WRONG, "more %u", i));
+        verdict_add_op(&verdict, late);
+        verdict_add_op(&verdict, early);
+        assert_int_equal(verdict.more_count, i + 1);
+        assert_int_equal(verdict.more[i].op_count, 2);
+    }
+    assert_false(verdict_worsen(&verdict, VERDICT_WRONG, "too many"));
+    assert_int_equal(verdict.untold, 2);
+    verdict_conclude(&verdict, &history, "fine");
+    expect_verdict(&verdict, VERDICT_WRONG, "first");
+    assert_int_equal(verdict.op_count, 1);
+    assert_true(bytes_is(buf_view(&verdict.more[0].text), "more 0"));
+    assert_int_equal(verdict.more[0].ops[0], early);
     verdict_deinit(&verdict);
     history_deinit(&history);
 }
@@ -195,6 +224,7 @@ int main(void)
                                        cmocka_unit_test(test_print),
                                        cmocka_unit_test(test_items),
                                        cmocka_unit_test(test_quantiles),
-                                       cmocka_unit_test(test_verdict)};
+                                       cmocka_unit_test(test_verdict),
+                                       cmocka_unit_test(test_findings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

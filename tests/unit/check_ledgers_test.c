@@ -18,6 +18,8 @@ struct world {
     uint64_t seen[VALUES];   /* by value, as bits: what its writer had seen, and itself */
     uint64_t known[REGIONS]; /* bits of values that arrived there */
     uint8_t writer[VALUES];
+    bool erased[VALUES]; /* it is a deletion, which the clients see as absence */
+    bool erases;         /* whether there are any */
     uint32_t op[VALUES];
     struct ledgers_row rows[VALUES * VALUES];
     uint32_t row_count;
@@ -27,7 +29,9 @@ struct world {
 static void note(struct world *world, uint64_t winner, uint64_t loser, uint8_t region)
 {
     world->rows[world->row_count++] =
-        (struct ledgers_row){.winner = winner, .loser = loser, .regions = 1ull << region};
+        (struct ledgers_row){.winner = world->erased[winner] ? 0 : winner,
+                             .loser = world->erased[loser] ? 0 : loser,
+                             .regions = 1ull << region};
 }
 
 static void world_write(struct world *world, uint8_t region)
@@ -37,7 +41,16 @@ static void world_write(struct world *world, uint8_t region)
     uint64_t value = world->next++, old = world->value[region];
     world->now += 2;
     world->writer[value] = region;
-    world->op[value] = put(&world->history, region, 0, world->now, world->now + 1, value, old);
+    struct history_op op = make_op(HISTORY_PUT, 0, world->now, world->now + 1);
+    world->erased[value] =
+        world->erases && old && !world->erased[old] && world->now % 6 == 0; /* one in three */
+    if (world->erased[value])
+        op.kind = HISTORY_DELETE;
+    else
+        op.written = value;
+    op.region = region;
+    saw(&op, world->erased[old] ? 0 : old);
+    world->op[value] = add(&world->history, &op);
     world->known[region] |= 1ull << value;
     world->seen[value] = world->known[region] | world->seen[old];
     world->value[region] = value;
@@ -64,10 +77,10 @@ static bool world_ship(struct world *world, uint8_t from, uint8_t to)
     return false;
 }
 
-static struct world *world_new(struct rng *rng)
+static struct world *world_begin(struct rng *rng, bool erases)
 {
     static struct world world;
-    world = (struct world){.history = new_history(), .next = 1};
+    world = (struct world){.history = new_history(), .next = 1, .erases = erases};
     uint64_t steps = rng_between(rng, 1, 60);
     for (uint64_t i = 0; i < steps; i++) {
         uint8_t region = (uint8_t)rng_below(rng, REGIONS), to = (uint8_t)rng_below(rng, REGIONS);
@@ -77,6 +90,11 @@ static struct world *world_new(struct rng *rng)
             world_ship(&world, region, to);
     }
     return &world;
+}
+
+static struct world *world_new(struct rng *rng)
+{
+    return world_begin(rng, false);
 }
 
 /* dead: 0, or 1 for region 0. */
@@ -96,7 +114,8 @@ static void world_settle(struct world *world, uint64_t dead)
     }
     for (uint8_t region = 0; region < REGIONS; region++)
         if (!(dead >> region & 1))
-            last_look(&world->history, region, 0, world->now + 10, world->value[region]);
+            last_look(&world->history, region, 0, world->now + 10,
+                      world->erased[world->value[region]] ? 0 : world->value[region]);
 }
 
 static void judge_ledgers(const struct world *world, uint64_t dead, struct verdict *ret)
@@ -220,6 +239,90 @@ static void test_a_row_too_many(void **state)
     assert_in_range(refused, ROUNDS / 10, ROUNDS * 9 / 10);
 }
 
+/* ---- With deletions ---- */
+
+/* Values that nobody replaced or deleted knowingly, and that are not the last. */
+static uint64_t world_dropped(const struct world *world)
+{
+    bool replaced[VALUES] = {0};
+    uint64_t count = 0;
+    for (uint64_t value = 1; value < world->next; value++)
+        replaced[world->history.ops[world->op[value]].value] = true;
+    for (uint64_t value = 1; value < world->next; value++)
+        count += !world->erased[value] && !replaced[value] && world->value[0] != value;
+    return count;
+}
+
+static void test_ledgers_with_deletions(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init(&rng, 5);
+    uint64_t forks = 0, pairs = 0, unjudged = 0, caught = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world *world = world_begin(&rng, true);
+        world_settle(world, 0);
+        uint64_t dropped = world_dropped(world);
+        struct chain_forks found;
+        struct verdict verdict;
+        check_chain(&world->history, &(struct chain_options){.eventual = true}, &found, &verdict);
+        assert_int_equal(verdict_get(&verdict, "unjudged"), 0);
+        assert_true(found.count >= dropped);
+        verdict_deinit(&verdict);
+        judge_ledgers(world, 0, &verdict);
+        expect_verdict(&verdict, VERDICT_OK, "in a ledger");
+        forks += verdict_get(&verdict, "forks");
+        pairs += verdict_get(&verdict, "pairs");
+        unjudged += verdict_get(&verdict, "unjudged");
+        verdict_deinit(&verdict);
+        for (uint32_t i = 0; i < found.count; i++) { /* and without its rows it is missed */
+            uint64_t loser = world->history.ops[found.at[i].loser].written;
+            uint32_t kept = 0;
+            for (uint32_t j = 0; j < world->row_count; j++)
+                if (world->rows[j].loser != loser)
+                    world->rows[kept++] = world->rows[j];
+            if (loser == 0)
+                continue;
+            world->row_count = kept;
+            judge_ledgers(world, 0, &verdict);
+            expect_verdict(&verdict, VERDICT_WRONG, "no ledger says so");
+            verdict_deinit(&verdict);
+            caught++;
+            break;
+        }
+        chain_forks_deinit(&found);
+        history_deinit(&world->history);
+    }
+    assert_true(forks > ROUNDS && caught > ROUNDS / 4);
+    assert_in_range(unjudged, 1, pairs * 2 / 3);
+}
+
+/* The same with RPO: what has no rival is other, and nothing here is without. */
+static void test_losses_with_deletions(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init(&rng, 9);
+    uint64_t lww = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world *world = world_begin(&rng, true);
+        world_settle(world, 0);
+        if (world->next > 1) {
+            const struct rpo_options options = {RPO_NEVER,        0,     world->rows,
+                                                world->row_count, false, false};
+            struct verdict verdict;
+            check_rpo(&world->history, &options, NULL, &verdict);
+            expect_verdict(&verdict, VERDICT_OK, "; lost: ");
+            assert_int_equal(verdict_get(&verdict, "unjudged"), 0);
+            assert_true(verdict_get(&verdict, "lost_lww") >= world_dropped(world));
+            lww += verdict_get(&verdict, "lost_lww");
+            verdict_deinit(&verdict);
+        }
+        history_deinit(&world->history);
+    }
+    assert_true(lww > ROUNDS);
+}
+
 /* ---- RPO in the same world ---- */
 
 static void test_losses(void **state)
@@ -250,11 +353,11 @@ static void test_losses(void **state)
             if (stayed && world->history.ops[world->op[value]].return_ns < first)
                 first = world->history.ops[world->op[value]].return_ns;
         }
-        struct rpo_options options = {fault, dead, world->rows, world->row_count, false};
+        struct rpo_options options = {fault, dead, world->rows, world->row_count, false, false};
         struct rpo_losses losses;
         struct verdict verdict;
         check_rpo(&world->history, &options, &losses, &verdict);
-        expect_verdict(&verdict, VERDICT_OK, "acknowledged writes; lost");
+        expect_verdict(&verdict, VERDICT_OK, "; lost: ");
         assert_int_equal(losses.count, unreplicated + lww);
         assert_int_equal(verdict_get(&verdict, "rpo_count"), unreplicated);
         assert_int_equal(verdict_get(&verdict, "lost_lww"), lww);
@@ -293,7 +396,7 @@ static void test_planted_rows(void **state)
     put(&history, 1, 0, 3, 4, 3, 1);
     last_look(&history, 0, 0, 9, 2);
     struct ledgers_row row = {.winner = 2, .loser = 3};
-    expect_row(&history, row, VERDICT_OK, "1 lost updates");
+    expect_row(&history, row, VERDICT_OK, "1 lost update, each");
     expect_row(&history, (struct ledgers_row){.winner = 3, .loser = 2}, VERDICT_WRONG,
                "3 was lost, and no ledger says so");
     expect_row(&history, (struct ledgers_row){.winner = 2, .loser = 1}, VERDICT_WRONG,
@@ -345,10 +448,14 @@ static void test_deletion_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_true_ledger), cmocka_unit_test(test_a_ledger_less),
-        cmocka_unit_test(test_a_row_too_few), cmocka_unit_test(test_a_row_too_many),
-        cmocka_unit_test(test_losses),        cmocka_unit_test(test_planted_rows),
-        cmocka_unit_test(test_deletion_lost)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_true_ledger),
+                                       cmocka_unit_test(test_a_ledger_less),
+                                       cmocka_unit_test(test_a_row_too_few),
+                                       cmocka_unit_test(test_a_row_too_many),
+                                       cmocka_unit_test(test_losses_with_deletions),
+                                       cmocka_unit_test(test_ledgers_with_deletions),
+                                       cmocka_unit_test(test_losses),
+                                       cmocka_unit_test(test_planted_rows),
+                                       cmocka_unit_test(test_deletion_lost)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

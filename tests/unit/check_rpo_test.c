@@ -132,7 +132,7 @@ static void test_unjudged(void **state)
     put(&history, 0, 0, 1, 2, 1, 0);
     struct verdict verdict;
     check_rpo(&history, &fault_at_50, NULL, &verdict);
-    expect_verdict(&verdict, VERDICT_UNKNOWN, "1 acknowledged writes are on items that no last");
+    expect_verdict(&verdict, VERDICT_UNKNOWN, "1 acknowledged write is on items that no last");
     verdict_deinit(&verdict);
     history_deinit(&history);
 }

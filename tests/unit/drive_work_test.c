@@ -251,6 +251,45 @@ static void test_closed_loop_rate(void **state)
     assert_true(last - first >= (regions->history.count - 12) * 1000000000ull / 600);
 }
 
+/* What was asked for and what was begun: the same where clients are quick enough, in open loop and
+ * in closed; without a rate nothing can be missed. */
+static void test_load_is_counted(void **state)
+{
+    static const struct {
+        const char *workload;
+        enum conduct conduct;
+        bool kept;
+    } cases[] = {
+        {"{kind: swap-register, keys: 4, clients_per_region: 8, rate: 300, open_loop: true}",
+         HONEST, true},
+        {"{kind: swap-register, keys: 4, clients_per_region: 1, timeout: 100ms, rate: 1000, "
+         "open_loop: true}",
+         SILENT, false},
+        {"{kind: swap-register, keys: 4, clients_per_region: 1, timeout: 100ms, rate: 1000}",
+         SILENT, false},
+        {"{kind: swap-register, keys: 4, clients_per_region: 2}", HONEST, true},
+    };
+    struct regions *regions = *state;
+    for (size_t i = 0; i < array_len(cases); i++) {
+        struct drive_load load;
+        fake.conduct = cases[i].conduct;
+        regions_drive(regions, "strong", cases[i].workload);
+        regions_work(regions, 30);
+        drive_load(regions->drive, &load);
+        assert_true(load.running_ns > 0);
+        assert_true(load.begun > 0);
+        assert_true(load.begun <= load.due);
+        assert_int_equal(load.begun * 10 >= load.due * 9, cases[i].kept);
+        drive_load(regions->drive, &load);
+        uint64_t running_ns = load.running_ns;
+        drive_load(regions->drive, &load);
+        assert_int_equal(load.running_ns, running_ns); /* at rest it does not grow */
+        for (uint32_t j = 0; j < fake.held_count; j++)
+            exchange_abort(fake.held[j]);
+        fake.held_count = 0;
+    }
+}
+
 static void test_writers(void **state)
 {
     struct regions *regions = *state;
@@ -381,6 +420,7 @@ int main(void)
         TEST(test_unfinished),
         TEST(test_open_loop_waits),
         TEST(test_closed_loop_rate),
+        TEST(test_load_is_counted),
         TEST(test_writers),
         TEST(test_history_is_full),
         TEST(test_lists_are_full),

@@ -44,21 +44,29 @@ static const char links[] = HEAD("eventual", "os") FAULT(
         FAULT("resets", "do: link.reset, from: all, to: all, period: 50ms, for: 200ms") FAULT(
             "delay", "do: link.delay, from: us-east-1, to: us-east-2, delay: 20ms, jitter: 5ms, "
                      "distribution: paretonormal, for: 200ms")
-            FAULT("jitter",
-                  "do: link.jitter, from: us-east-1, to: us-east-2, jitter: 5ms, for: 200ms")
-                FAULT("narrow", "do: link.bandwidth, from: us-east-1, to: us-east-2, rate: 50KB/s, "
-                                "for: 200ms") FAULT("flap", "do: link.flap, from: us-east-1, to: "
-                                                            "us-east-2, period: 60ms, for: 300ms")
-                    FAULT("loss",
-                          "do: link.loss, from: us-east-1, to: us-east-2, percent: 50, for: 400ms")
-                        FAULT(
-                            "twice",
-                            "do: link.duplicate, from: us-east-1, to: all, percent: 50, for: 400ms")
+            FAULT(
+                "jitter",
+                "do: link.jitter, from: us-east-1, to: us-east-2, jitter: 5ms, for: "
+                "200ms") FAULT("narrow",
+                               "do: link.bandwidth, from: us-east-1, to: us-east-2, rate: 50KB/s, "
+                               "for: 200ms") FAULT("flap", "do: link.flap, from: us-east-1, to: "
+                                                           "us-east-2, period: 60ms, for: 300ms")
+                FAULT("loss",
+                      "do: link.loss, from: us-east-1, to: us-east-2, percent: 50, for: 400ms")
+                    FAULT(
+                        "twice",
+                        "do: link.duplicate, from: us-east-1, to: all, percent: 50, "
+                        "for: 400ms") FAULT("damage",
+                                            "do: link.corrupt, from: us-east-1, to: all, percent: "
+                                            "5, correlation: 20, direction: both, for: 1s")
+                        FAULT("fine", "do: link.delay, from: us-east-1, to: us-east-2, delay: "
+                                      "700us, jitter: 150us, for: 200ms")
                             FAULT("late", "do: link.reorder, from: us-east-1, to: us-east-2, "
                                           "percent: 50, delay: 5ms, "
                                           "direction: both, for: 400ms")
-                                FAULT("one",
-                                      "do: partition, shape: one, region: us-east-2, for: 200ms")
+                                FAULT("swizzle", "do: partition, shape: swizzle, for: 600ms") FAULT(
+                                    "one",
+                                    "do: partition, shape: one, region: us-east-2, for: 200ms")
                                     FAULT(
                                         "halves",
                                         "do: partition, shape: halves, how: blackhole, for: 200ms")
@@ -84,9 +92,9 @@ static int open_links(void **state)
 static void links_are_struck(void **state)
 {
     (void)state;
-    static const char *const ids[] = {"cut",    "hole",   "reset",  "resets", "delay",
-                                      "jitter", "narrow", "flap",   "loss",   "twice",
-                                      "late",   "one",    "halves", "deaf"};
+    static const char *const ids[] = {"cut",    "hole", "reset",  "resets", "delay",  "jitter",
+                                      "narrow", "flap", "loss",   "twice",  "damage", "fine",
+                                      "late",   "one",  "halves", "deaf",   "swizzle"};
     for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
         grounds_prove(&grounds, ids[i]);
     assert_int_equal(inject_active(grounds.inject), 0);
@@ -155,7 +163,17 @@ static const char regions[] = HEAD("eventual", "os") FAULT("block",
                                     FAULT("restart", "do: process.restart, region: us-east-2, "
                                                      "signal: TERM, down: 20ms")
                                         FAULT("freeze", "do: process.pause, region: us-west-2")
-                                            FAULT("thaw", "do: process.resume, region: us-west-2");
+                                            FAULT("thaw", "do: process.resume, region: us-west-2")
+                                                FAULT("undo", "do: undo, fault: errors")
+                                                    FAULT("again", "do: process.restart, region: "
+                                                                   "us-east-2, down: 20ms")
+                                                        FAULT("loop",
+                                                              "do: process.restart-loop, region: "
+                                                              "us-east-2, period: 1s, down: 50ms")
+                                                            FAULT("hiccup",
+                                                                  "do: process.hiccup, region: "
+                                                                  "us-west-2, period: 60ms, for: "
+                                                                  "300ms");
 
 static int open_regions(void **state)
 {
@@ -247,6 +265,29 @@ static void what_hits_nothing_is_ineffective(void **state)
                         "0 requests answered with the error");
 }
 
+static void told_so(const char *id, bool refused, const char *evidence)
+{
+    inject_begin(grounds.inject, grounds_fault(&grounds, id));
+    grounds_run_until(&grounds, is_told, (void *)(uintptr_t)id);
+    assert_int_equal(grounds_told(&grounds, id)->refused, refused);
+    assert_false(grounds_told(&grounds, id)->effective);
+    assert_string_equal(grounds_told(&grounds, id)->evidence, evidence);
+}
+
+/* Nor does an end of nothing, or a second strike at what is being struck, pass for a fault. */
+static void an_end_of_nothing_is_ineffective(void **state)
+{
+    (void)state;
+    told_so("undo", false, "there was nothing to end");
+    told_so("right", false, "there was nothing to end");
+    told_so("start", true, "it runs already");
+    told_so("thaw", true, "it is not paused");
+    grounds_begin(&grounds, "restart"); /* a signal that takes its time */
+    told_so("again", true, "another fault is ending it just now");
+    grounds_run_until(&grounds, is_told, (void *)"restart");
+    assert_true(grounds_told(&grounds, "restart")->effective);
+}
+
 static void await_offset(uint32_t place, const char *offset)
 {
     while (grounds_ask(&grounds, place, "GET", "/tidemark/status", NULL, "") != 200 ||
@@ -325,9 +366,30 @@ static void processes_are_struck(void **state)
     grounds_run_until(&grounds, is_told, (void *)"freeze");
     assert_true(grounds_told(&grounds, "freeze")->effective);
     assert_int_equal(sites[2].state, SITE_RUNNING);
+    grounds_prove(&grounds, "hiccup");
+    assert_int_equal(sites[2].state, SITE_RUNNING);
     grounds_begin(&grounds, "kill");
     grounds_heal(&grounds);
     assert_int_equal(sites[0].state, SITE_RUNNING);
+}
+
+static bool started_thrice(void *context)
+{
+    return ((struct site *)context)->starts >= starts_before + 3;
+}
+
+/* Round after round, and whole when it is over, whichever part of a round that cuts off. */
+static void a_restart_loop_goes_round(void **state)
+{
+    (void)state;
+    struct site *site = &grounds.cluster.sites[1];
+    starts_before = site->starts;
+    grounds_begin(&grounds, "loop");
+    grounds_run_until(&grounds, started_thrice, site);
+    const struct outcome_fault *told = grounds_undo(&grounds, "loop");
+    print_message("    loop: %s\n", told->evidence);
+    assert_true(told->effective);
+    assert_int_equal(site->state, SITE_RUNNING);
 }
 
 int main(void)
@@ -341,8 +403,10 @@ int main(void)
         cmocka_unit_test(clients_are_blocked),
         cmocka_unit_test(requests_are_answered_with_errors),
         cmocka_unit_test(what_hits_nothing_is_ineffective),
+        cmocka_unit_test(an_end_of_nothing_is_ineffective),
         cmocka_unit_test(clocks_are_moved),
         cmocka_unit_test(processes_are_struck),
+        cmocka_unit_test(a_restart_loop_goes_round),
     };
     return cmocka_run_group_tests_name("links", on_links, open_links, close_grounds) +
            cmocka_run_group_tests_name("regions", on_regions, open_regions, close_grounds);

@@ -6,11 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "chaos/inject/inject_internal.h"
 #include "chaos/shim/disk.h"
 #include "tests/lib/inject/grounds.h"
 
@@ -87,7 +89,11 @@ static const char disks[] = HEAD("eventual", "fsync") FAULT("full",
                         FAULT("flip", "do: disk.bitflip, region: us-west-2, files: log, bits: 3")
                             FAULT("wipe", "do: disk.wipe, region: us-east-2") FAULT(
                                 "power", "do: process.kill, region: us-east-1, lose_unsynced: true")
-                                FAULT("start", "do: process.start, region: us-east-1");
+                                FAULT("start", "do: process.start, region: us-east-1")
+                                    FAULT("rarely", "do: disk.slow, region: us-east-1, delay: "
+                                                    "300us, calls: sync, percent: 20, for: 400ms")
+                                        FAULT("cut", "do: disk.truncate, region: us-west-2, files: "
+                                                     "log, size: 10");
 
 static const char careless[] =
     HEAD("eventual", "os") FAULT("killed", "do: process.kill, region: us-east-1")
@@ -196,6 +202,12 @@ static void a_slow_disk_is_slow(void **state)
 {
     (void)state;
     grounds_prove(&grounds, "slow");
+    /* A share of the calls is slowed, and the others are not. */
+    const struct disk_control *control = disk_control(grounds.inject->places[0].disk);
+    uint64_t before = atomic_load(&control->syncs);
+    const struct outcome_fault *told = grounds_prove(&grounds, "rarely");
+    uint64_t slowed = strtoull(told->evidence, NULL, 10);
+    assert_true(slowed > 0 && slowed < atomic_load(&control->syncs) - before);
 }
 
 /* With fsync, a power cut loses nothing that was acknowledged. */
@@ -218,6 +230,7 @@ static void files_are_struck(void **state)
 {
     (void)state;
     grounds_prove(&grounds, "flip");
+    assert_string_equal(grounds_prove(&grounds, "cut")->evidence, "10 bytes cut off");
     grounds_begin(&grounds, "wipe");
     grounds_run_until(&grounds, is_dead, &grounds.cluster.sites[1]);
     const struct outcome_fault *told = grounds_undo(&grounds, "wipe");

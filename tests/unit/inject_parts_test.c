@@ -143,6 +143,15 @@ static void bits_flip_each_in_its_place(void **state)
         assert_int_equal(disk_set_aside(NULL, directory, aside), i == 0 ? 3 : 1);
         assert_int_equal(size_of("000002.ldb"), UINT64_MAX);
     }
+    write_file("000001.log", "abc");
+    write_file("000003.log", "defg");
+    write_file("000005.log", "");
+    assert_int_equal(disk_truncate(directory, DISK_LOG, 3), 3); /* of the newest with anything */
+    assert_int_equal(size_of("000003.log"), 1);
+    assert_int_equal(disk_truncate(directory, DISK_LOG, 100), 1);
+    assert_int_equal(disk_truncate(directory, DISK_LOG, 100), 3);
+    assert_int_equal(disk_truncate(directory, DISK_LOG, 100), 0);
+    assert_int_equal(disk_wipe(NULL, directory), 3);
     assert_int_equal(disk_wipe(NULL, aside), 1);
     assert_int_equal(rmdir(aside), 0);
     write_file("000002.ldb", "abc");

@@ -168,7 +168,7 @@ static void test_unknown(void **state)
     make_run(&made, "eventual", LWW, "{lost_updates: 0, converge: '<1s'}"); /* also slow */
     put(&made.outcome.history, 0, 0, 1, 2, 1, 0);                           /* and no last look */
     judge(&made);
-    expect_exit(&made, OUTCOME_UNKNOWN, "unknown: rpo: 1 acknowledged writes are on items that no");
+    expect_exit(&made, OUTCOME_UNKNOWN, "unknown: rpo: 1 acknowledged write is on items that no");
     free_run(&made);
 
     make_run(&made, "eventual", LWW, "{converged: true}"); /* nothing was scanned */

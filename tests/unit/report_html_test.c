@@ -126,6 +126,38 @@ static void pages_say_what_it_is_about(void **state)
     buf_deinit(&page);
 }
 
+/* Each thing that a checker found wrong has its own diagram; a small page says what it leaves out.
+ */
+static void every_finding_is_drawn(void **state)
+{
+    (void)state;
+    struct sample_run run;
+    struct buf page = {0};
+    outcomes_make(OUTCOMES_ILLEGAL, &run);
+    struct verdict *verdict = &run.outcome.checks[0].verdict;
+    assert_int_equal(verdict->kind, VERDICT_WRONG);
+    page_of(&run.outcome, &page);
+    uint32_t drawn = count_of(&page, "<ol class=\"ops\">");
+    assert_true(drawn > 0);
+    for (uint32_t i = 0; i < 3 * VERDICT_MORE_MAX; i++)
+        if (verdict_worsen(verdict, VERDICT_WRONG, "table 0, key %u: made up", 1000 + i % 12)) {
+            verdict_add_op(verdict, i);
+            verdict_add_op(verdict, i + 1);
+        }
+    page_of(&run.outcome, &page);
+    assert_int_equal(count_of(&page, "<ol class=\"ops\">"), drawn + VERDICT_MORE_MAX);
+    expect(&page, "key 1008: made up");
+    expect(&page, "18 more findings say one of these again");
+    assert_int_equal(count_of(&page, "key 1009"), 0);
+    check_ids(&page);
+    run.scenario.budgets.report_bytes = page.len / 2;
+    page_of(&run.outcome, &page);
+    assert_true(page.len <= run.scenario.budgets.report_bytes);
+    expect(&page, "findings of a checker, ");
+    outcomes_free(&run);
+    buf_deinit(&page);
+}
+
 static void pages_keep_to_their_size(void **state)
 {
     (void)state;
@@ -182,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pages_stand_alone),
         cmocka_unit_test(pages_say_what_it_is_about),
+        cmocka_unit_test(every_finding_is_drawn),
         cmocka_unit_test(pages_keep_to_their_size),
         cmocka_unit_test(a_million_operations_are_drawn),
         cmocka_unit_test(the_script_is_xml_as_well),

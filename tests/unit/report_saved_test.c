@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "chaos/report/report.h"
 #include "chaos/report/saved.h"
@@ -193,6 +194,9 @@ static void bad_files_are_named(void **state)
     expect_refused(directory, "history.ndjson.gz:1: kind: is missing");
     write_file(directory, "events.ndjson", bytes_make(events.at, events.len - 2));
     expect_refused(directory, "events.ndjson:");
+    write_file(directory, "events.ndjson", buf_view(&events));
+    write_file(directory, "history.ndjson.gz", BYTES_NONE);
+    expect_refused(directory, "history.ndjson.gz:1: the file is not whole: after 0 lines");
     write_file(directory, "events.ndjson", BYTES_NONE);
     expect_refused(directory, "events.ndjson:1: the file is empty");
     write_file(directory, "scenario.yaml", bytes_literal("nonsense: 1\n"));
@@ -204,10 +208,81 @@ static void bad_files_are_named(void **state)
     buf_deinit(&events);
 }
 
+/* Where the line before the one that begins at `to` begins. */
+static size_t line_before(const struct buf *text, size_t to)
+{
+    for (to--; to > 0 && text->at[to - 1] != '\n'; to--) {
+    }
+    return to;
+}
+
+static size_t line_after(const struct buf *text, size_t from)
+{
+    while (text->at[from] != '\n')
+        from++;
+    return from + 1;
+}
+
+static void unpack(const char *directory, const char *name, struct buf *to)
+{
+    char path[256];
+    name_file(path, sizeof(path), directory, name);
+    gzFile file = gzopen(path, "rb");
+    assert_non_null(file);
+    for (int len = 1; len > 0; to->len += (size_t)len) {
+        len = gzread(file, buf_reserve(to, 65536), 65536);
+        assert_true(len >= 0);
+    }
+    gzclose(file);
+}
+
+/* A file that was cut between two lines, one that lacks a line, one that has a digit changed, and
+ * one that goes on after its end: each is refused by what it lacks, and never judged. */
+static void cut_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"events.ndjson", "history.ndjson.gz"};
+    struct sample_run run;
+    const struct directory made = new_directory();
+    outcomes_make(OUTCOMES_PASS, &run);
+    for (size_t i = 0; i < array_len(files); i++) {
+        struct buf whole = {0}, other = {0};
+        save(&run.outcome, made.path);
+        unpack(made.path, files[i], &whole);
+        size_t end = line_before(&whole, whole.len), last = line_before(&whole, end);
+        write_file(made.path, files[i], bytes_make(whole.at, end));
+        expect_refused(made.path, "the file is not whole: after ");
+        write_file(made.path, files[i], bytes_make(whole.at, last));
+        expect_refused(made.path, "has no end record");
+        size_t first = line_after(&whole, 0), second = line_after(&whole, first);
+        buf_append_bytes(&other, bytes_make(whole.at, first));
+        buf_append_bytes(&other, bytes_make(whole.at + second, whole.len - second));
+        write_file(made.path, files[i], buf_view(&other));
+        expect_refused(made.path, "it ends with a record of ");
+        buf_reset(&other);
+        buf_append_bytes(&other, buf_view(&whole));
+        const char *text = i == 0 ? "\"at_ns\":1" : "\"client\":1";
+        uint8_t *number = memmem(other.at, other.len, text, strlen(text));
+        assert_non_null(number);
+        number[strlen(text) - 1] = '2';
+        write_file(made.path, files[i], buf_view(&other));
+        expect_refused(made.path, "the file is not as it was written");
+        buf_reset(&other);
+        buf_append_bytes(&other, buf_view(&whole));
+        buf_append_bytes(&other, bytes_make(whole.at + last, end - last));
+        write_file(made.path, files[i], buf_view(&other));
+        expect_refused(made.path, "a line after the end record");
+        buf_deinit(&whole);
+        buf_deinit(&other);
+    }
+    remove_all(made.path);
+    outcomes_free(&run);
+}
+
 /* ---- Lines ---- */
 
 #define RUN                                                                                        \
-    "{\"type\":\"run\",\"format\":1,\"began_ns\":1000,\"ended_ns\":5,\"began_wall_ms\":0,"         \
+    "{\"type\":\"run\",\"format\":2,\"began_ns\":1000,\"ended_ns\":5,\"began_wall_ms\":0,"         \
     "\"scenario_file\":\"\",\"seed\":1,\"version\":\"\"}"
 #define OP "{\"kind\":\"put\",\"outcome\":\"ok\",\"region\":\"us-east-1\",\"client\":0,\"key\":0,"
 #define TIMES "\"intended_ns\":0,\"invoke_ns\":0,\"return_ns\":1"
@@ -223,6 +298,10 @@ static const struct {
     {false, "{\"type\":1}", "type: expected a text"},
     {false, "{\"type\":\"phase\",\"type\":\"phase\"}", "not JSON: duplicate"},
     {false, RUN, "type: a second run"},
+    {false, "{\"type\":\"end\",\"lines\":2,\"crc32c\":0}", "it ends with a record of 2 lines"},
+    {false, "{\"type\":\"end\",\"lines\":1}", "expected an end record"},
+    {true, "{\"kind\":\"end\",\"lines\":0,\"crc32c\":1}", "its checksum differs"},
+    {true, "{\"kind\":\"end\",\"lines\":0,\"crc32c\":0,\"x\":1}", "expected an end record"},
     {false, "{\"type\":\"strange\"}", "type: expected run, phase"},
     {false, "{\"type\":\"phase\",\"name\":\"a\",\"from_ns\":2,\"to_ns\":1}", "to_ns: is before"},
     {false, "{\"type\":\"phase\",\"name\":1,\"from_ns\":0,\"to_ns\":1}", "name: expected a text"},
@@ -390,6 +469,7 @@ int main(void)
         cmocka_unit_test(a_saved_run_is_judged_alike),
         cmocka_unit_test(files_are_whole_or_not_there),
         cmocka_unit_test(bad_files_are_named),
+        cmocka_unit_test(cut_files_are_refused),
         cmocka_unit_test(made_up_lines_are_refused),
         cmocka_unit_test(extremes_survive),
     };

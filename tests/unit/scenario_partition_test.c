@@ -121,6 +121,32 @@ static void asymmetric_is_heard_by_none(void **state)
     assert_int_equal(cuts[0] | cuts[1] | cuts[3], 0);
 }
 
+/* One after the other until all are cut off, one after the other until none is; not all seeds in
+ * the same order, and the way back is not the way there. */
+static void a_swizzle_takes_all_and_brings_them_back(void **state)
+{
+    (void)state;
+    uint8_t firsts = 0, differs = 0;
+    for (uint64_t luck = 0; luck < 200; luck++) {
+        for (uint32_t count = 2; count <= SCENARIO_REGIONS_MAX; count++) {
+            uint8_t before = 0;
+            assert_int_equal(scenario_swizzle(count, luck, 0), 0);
+            for (uint32_t step = 1; step <= 2 * count; step++) {
+                uint8_t apart = scenario_swizzle(count, luck, step);
+                assert_int_equal(bits(apart), step <= count ? step : 2 * count - step);
+                assert_int_equal(bits(apart ^ before), 1);
+                assert_int_equal(apart >> (count - 1) >> 1, 0);
+                before = apart;
+            }
+            assert_int_equal(scenario_swizzle(count, luck, 2 * count + 5), 0);
+        }
+        firsts |= scenario_swizzle(8, luck, 1);
+        differs |= (uint8_t)(scenario_swizzle(8, luck, 7) != scenario_swizzle(8, luck, 9));
+    }
+    assert_int_equal(firsts, 0xff);
+    assert_true(differs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +155,7 @@ int main(void)
         cmocka_unit_test(halves_and_bridges),
         cmocka_unit_test(rings_of_majorities),
         cmocka_unit_test(asymmetric_is_heard_by_none),
+        cmocka_unit_test(a_swizzle_takes_all_and_brings_them_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,10 @@
 
 #define WEIGHTS_EVENTUAL                                                                           \
     "link.cut: 1, link.blackhole: 1, link.reset: 1, link.delay: 1, link.jitter: 1, "               \
-    "link.bandwidth: 1, link.flap: 1, link.loss: 1, link.duplicate: 1, link.reorder: 1, "          \
+    "link.bandwidth: 1, link.flap: 1, link.loss: 1, link.duplicate: 1, link.corrupt: 1, "          \
+    "link.reorder: 1, "                                                                            \
     "partition: 1, replication.pause: 1, client.block: 1, process.kill: 1, process.restart: 1, "   \
+    "process.restart-loop: 1, process.hiccup: 1, disk.truncate: 1, "                               \
     "process.pause: 1, clock.offset: 1, clock.rate: 1, clock.step: 1, clock.strobe: 1, "           \
     "disk.full: 1, disk.slow: 1, disk.fsync_error: 1, disk.io_error: 1, disk.bitflip: 1, "         \
     "disk.torn_write: 1, disk.wipe: 1, api.error: 1, api.throttle: 1"

@@ -148,7 +148,7 @@ static void limits_of_every_form(void **state)
         "name: limits\nphases: [{for: 1s}]\n"
         "expect:\n"
         "  lost_updates: ['>0', '<500']\n"
-        "  rto: {us-east-1: '<=3s', 'eu-west-1 read_strong': '<2s', write: ['>=1ms', '<1s']}\n"
+        "  rto: {us-east-1: '<=3s', 'eu-west-1 read_eventual': '<2s', write: ['>=1ms', '<1s']}\n"
         "  rpo_seconds: '<=2'\n"
         "  rpo_bytes: <=64KiB\n"
         "  error_rate: '<=1%'\n"
@@ -160,8 +160,8 @@ static void limits_of_every_form(void **state)
     assert_int_equal(s.expect.at[2].region, 0);
     assert_int_equal(s.expect.at[2].class, SCENARIO_CLASS_ANY);
     assert_int_equal(s.expect.at[3].region, 1);
-    assert_int_equal(s.expect.at[3].class, SCENARIO_CLASS_READ_STRONG);
-    assert_string_equal(s.expect.at[3].text, "rto eu-west-1 read_strong <2s");
+    assert_int_equal(s.expect.at[3].class, SCENARIO_CLASS_READ_EVENTUAL);
+    assert_string_equal(s.expect.at[3].text, "rto eu-west-1 read_eventual <2s");
     assert_true(scenario_expect_holds(&s.expect.at[6], 2e9));
     assert_false(scenario_expect_holds(&s.expect.at[6], 2.1e9));
     assert_true(scenario_expect_holds(&s.expect.at[7], 65536));

@@ -102,15 +102,27 @@ static void write_param(enum scenario_param param, char *to, size_t size)
         snprintf(to + strlen(to), size - strlen(to), ", %s", values[param]);
 }
 
+/* What a verb can end, if it only ends others. */
+static const char *first_for(enum scenario_verb verb)
+{
+    if (verb == VERB_PROCESS_START)
+        return "do: process.kill, region: eu-west-1";
+    if (verb == VERB_PROCESS_RESUME)
+        return "do: process.pause, region: eu-west-1";
+    if (verb == VERB_CLOCK_RESET)
+        return "do: clock.offset, region: eu-west-1, offset: 5ms";
+    return "do: link.delay, from: us-east-1, to: eu-west-1, delay: 1ms";
+}
+
 static void every_verb(const char *mode)
 {
     bool strong = strcmp(mode, "strong") == 0;
     for (enum scenario_verb verb = 0; verb < SCENARIO_VERB_COUNT; verb++) {
         const struct scenario_verb_info *info = scenario_verb_info(verb);
-        char fault[400] = "{at: 0s, for: 300ms, do: link.delay, from: us-east-1, to: eu-west-1, "
-                          "delay: 1ms, id: first}, ";
+        char fault[400];
+        snprintf(fault, sizeof(fault), "{at: 0s, for: 300ms, id: first, %s}, ", first_for(verb));
         bool leads = verb == VERB_LEADER_KILL || verb == VERB_LEADER_TRANSFER;
-        if (verb == VERB_DISK_IO_ERROR || verb == VERB_DISK_BITFLIP ||
+        if (verb == VERB_DISK_IO_ERROR || verb == VERB_DISK_BITFLIP || verb == VERB_DISK_TRUNCATE ||
             verb == VERB_DISK_TORN_WRITE || (leads && !strong))
             continue;
         snprintf(fault + strlen(fault), sizeof(fault) - strlen(fault), "{at: 100ms, do: %s",
@@ -201,6 +213,51 @@ static void a_clock_is_off_and_right_again(void **state)
     assert_int_equal(sample_at(&played, 1500 * ms)->region[0].clock_offset_ns, 200 * ms);
     assert_int_equal(sample_at(&played, 2500 * ms)->region[0].clock_offset_ns, 0);
     assert_int_equal(sample_at(&played, 1500 * ms)->region[1].clock_offset_ns, 0);
+    drop(&played);
+}
+
+/* What ends nothing, or strikes what is down already, has tried nothing: the run fails, and says
+ * which. */
+static void an_end_of_nothing_is_ineffective(void **state)
+{
+    (void)state;
+    static const char *const idle[] = {
+        "{at: 1s, id: x, do: process.start, region: all}",
+        "{at: 1s, id: x, do: process.resume, region: us-east-1}",
+        "{at: 1s, id: x, do: clock.reset, region: us-east-1}",
+        "{at: 0s, id: a, for: 500ms, do: clock.offset, region: us-east-1, offset: 1s}, "
+        "{at: 1s, id: x, do: undo, fault: a}",
+        "{at: 1s, id: a, do: process.restart, region: us-east-1}, "
+        "{at: 1s, id: x, do: process.restart, region: us-east-1}",
+        "{at: 1s, id: a, for: 500ms, do: process.kill, region: us-east-1}, "
+        "{at: 1s, id: x, do: process.pause, region: us-east-1}",
+    };
+    for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++) {
+        struct played played;
+        play(&played, "eventual", "lww-conflict", idle[i]);
+        const struct outcome_fault *last = &played.outcome.faults[played.outcome.fault_count - 1];
+        assert_string_equal(last->id, "x");
+        assert_false(last->effective);
+        assert_int_equal(played.outcome.exit, OUTCOME_HARNESS);
+        drop(&played);
+    }
+}
+
+static void what_comes_and_goes_does_so(void **state)
+{
+    (void)state;
+    struct played played;
+    play(&played, "strong", "swap-register",
+         "{at: 0s, for: 1900ms, do: process.restart-loop, region: eu-west-1, period: 600ms, down: "
+         "200ms}, {at: 0s, for: 1s, do: partition, shape: swizzle}, "
+         "{at: 0s, for: 1s, do: process.hiccup, region: us-east-1, period: 600ms, down: 300ms}");
+    uint32_t ends = 0;
+    for (uint32_t i = 0; i < played.outcome.event_count; i++)
+        ends += strcmp(played.outcome.events[i].kind, "down") == 0;
+    assert_int_equal(ends, 4); /* at 0, 600, 1200 and 1800 ms */
+    assert_true(sample_at(&played, 1200 * ms)->region[0].paused);
+    assert_false(sample_at(&played, 1350 * ms)->region[0].paused);
+    check_sound(&played, "what comes and goes");
     drop(&played);
 }
 
@@ -312,6 +369,10 @@ static void what_cannot_be_is_refused_by_name(void **state)
          "disk.bitflip can't be simulated"},
         {"lww-conflict", "{at: 0s, for: 1s, do: disk.io_error, region: us-east-1}",
          "disk.io_error can't be simulated"},
+        {"lww-conflict", "{at: 0s, do: disk.truncate, region: us-east-1}",
+         "disk.truncate can't be simulated"},
+        {"lww-conflict", "{at: 0s, do: disk.slow, region: us-east-1, delay: 1ms, percent: 5}",
+         "slow at every sync"},
         {"lww-conflict", "{at: 0s, for: 1s, do: disk.torn_write, region: us-east-1}",
          "disk.torn_write can't be simulated"},
     };
@@ -335,6 +396,8 @@ int main(void)
         cmocka_unit_test(every_workload),
         cmocka_unit_test(a_cut_makes_one_lag_behind),
         cmocka_unit_test(a_clock_is_off_and_right_again),
+        cmocka_unit_test(an_end_of_nothing_is_ineffective),
+        cmocka_unit_test(what_comes_and_goes_does_so),
         cmocka_unit_test(a_region_is_down_and_up_again),
         cmocka_unit_test(a_wiped_disk_is_a_loss),
         cmocka_unit_test(a_full_disk_and_the_api_refuse_in_one_region),

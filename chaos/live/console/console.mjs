@@ -3,7 +3,8 @@
 // is drawn anew that could be changed, so focus, selection and a half-typed delay survive every answer. All text
 // goes in as text, for names and items are whatever a client wrote.
 
-import { changesBetween, conflictOf, figuresOf, formatCount, formatMs, linkKey, plural, viewOf } from "./model.mjs";
+import { changesBetween, conflictOf, figuresOf, formatCount, formatMs, linkKey, plural, runOf, viewOf }
+  from "./model.mjs";
 import { ClusterMap } from "./map.mjs";
 
 const POLL_MS = 1000;
@@ -13,6 +14,7 @@ const PATIENCE_MS = 5000; // for an answer; the harness itself waits a second fo
 const ACTION_PATIENCE_MS = 60000; // a restart answers once the region serves
 const CONFLICTS = 20;
 const CONFLICTS_EVERY_MS = 2000;
+const RUNS_EVERY_MS = 10000;
 const LOG_LINES = 40;
 const TABLES_SHOWN = 50;
 
@@ -77,6 +79,7 @@ async function poll() {
     failures = 0;
     show(viewOf(status, view));
     await showConflicts();
+    await showRuns();
   } catch (error) {
     failures += 1;
     showTrouble(error);
@@ -261,9 +264,9 @@ function showTables(tables) {
     body.append(make("tr", { role: "row" }, make("th", { scope: "row", role: "rowheader" }), cell("Mode"),
       cell("Regions"), cell("Items", { class: "number" }), cell("Led by")));
   shown.forEach((table, i) => {
-    const leaders = [...table.leaders].sort((a, b) => b[1] - a[1]).map(([region, count]) => `${region} ${count}`);
+    const leaders = table.regions.map((region) => `${region} ${table.leaders.get(region) ?? 0}`); // room for each
     const texts = [table.name, table.mode ?? "one region", table.regions.join(", "), formatCount(table.items),
-      table.mode === "strong" ? leaders.join(", ") || "nobody" : "–"];
+      table.mode === "strong" ? leaders.join(", ") : "–"];
     texts.forEach((text, j) => say(body.rows[i].cells[j], text));
   });
   $("tables").hidden = shown.length === 0;
@@ -271,7 +274,7 @@ function showTables(tables) {
     tables.length > shown.length ? `And ${plural(tables.length - shown.length, "more", "more")}.` : "");
 }
 
-function showRun({ faults, report }) {
+function showFaults({ faults }) {
   const list = $("faults");
   while (list.children.length > Math.max(1, faults.length)) list.lastChild.remove();
   while (list.children.length < Math.max(1, faults.length)) list.append(make("li"));
@@ -281,12 +284,6 @@ function showRun({ faults, report }) {
     const since = fault.since_ms ? ` for ${formatMs(Math.max(0, Date.now() - fault.since_ms))}` : "";
     say(list.children[i], `${fault.verb} ${fault.target ?? ""}${since}${fault.evidence ? `: ${fault.evidence}` : ""}`);
   });
-  const told = report ? `${report.name}: ${report.verdict}. ${report.sentence ?? ""} ` : "No run has ended here.";
-  if ($("report").dataset.told === told) return;
-  $("report").dataset.told = told;
-  $("report").replaceChildren(told);
-  if (!report) return;
-  $("report").append(make("a", { href: "/v1/report", target: "_blank", rel: "noopener" }, "Read the report"));
 }
 
 function showFigures() {
@@ -327,6 +324,39 @@ function makeConflict(loss) {
     side("kept", loss.winner), side("lost", loss.loser));
 }
 
+// ---- Runs that have ended
+
+let runsShown = null;
+let runsAt = -Infinity;
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+async function showRuns() {
+  if (performance.now() - runsAt < RUNS_EVERY_MS) return;
+  runsAt = performance.now();
+  const rows = await ask("GET", "/v1/runs");
+  const told = JSON.stringify(rows);
+  if (told === runsShown) return;
+  runsShown = told;
+  const runs = rows.map(runOf);
+  $("runs").replaceChildren(...runs.map(makeRun));
+  say($("runs-note"), runs.length ? "" : "None yet. What “tidemark chaos run” leaves in the directory runs, " +
+    "where this cluster was started, is listed here.");
+  $("last-run").replaceChildren(...(runs.length ? ["The last run: ", reportLink(runs[0]), `, ${runs[0].word}.`]
+    : ["No run has ended here."]));
+}
+
+function reportLink(run) {
+  return make("a", { href: run.report, target: "_blank", rel: "noopener",
+    "aria-label": `${run.name}, report of ${day.format(new Date(run.at))}` }, run.name);
+}
+
+function makeRun(run) {
+  return make("li", {},
+    make("p", {}, make("span", { class: "result", "data-tone": run.tone }, run.word), " ", reportLink(run), " ",
+      make("time", { datetime: new Date(run.at).toISOString() }, day.format(new Date(run.at)))),
+    make("p", { class: "soft" }, run.sentence));
+}
+
 // ---- All of it
 
 const map = new ClusterMap($("map"));
@@ -340,7 +370,7 @@ function show(next) {
   say($("trouble"), "");
   setPulse("Live", "good");
   showTables(view.tables);
-  showRun(view);
+  showFaults(view);
   showFigures();
   map.show(view);
   if (before) for (const change of changesBetween(before, view)) log(change);

@@ -117,7 +117,7 @@ export function viewOf(status, before) {
     regions.set(regionKey(region), regionOf(status, region, before?.regions.get(regionKey(region))));
   const links = new Map();
   for (const link of status.links) links.set(linkKey(link), linkOf(status, link, regions));
-  return { regions, links, tables: tablesOf(status, regions), faults: status.faults, report: status.report };
+  return { regions, links, tables: tablesOf(status, regions), faults: status.faults };
 }
 
 export function figuresOf(view) {
@@ -181,6 +181,19 @@ export function changesBetween(before, after) {
   for (const fault of before.faults)
     if (!after.faults.some((now) => now.id === fault.id)) told.push(`Fault over: ${fault.verb} ${fault.target ?? ""}.`);
   return told;
+}
+
+const results = {
+  pass: ["pass", "good"], wrong: ["wrong", "bad"], slow: ["too slow", "warn"], harness: ["no result", "warn"],
+  unknown: ["unknown", "warn"],
+};
+
+// A finished run; its sentence without the word that it begins with, which is told apart.
+export function runOf(row) {
+  const [word, tone] = results[row.result] ?? [row.result, "warn"];
+  const colon = row.verdict.indexOf(": ");
+  const sentence = colon > 0 && colon < 20 ? row.verdict.slice(colon + 2) : row.verdict;
+  return { name: row.name, time: row.time, word, tone, sentence, at: row.at_ms, report: row.report };
 }
 
 // An attribute value as a person writes it: {"M": {"a": {"N": "1"}}} is {a: 1}.

@@ -639,7 +639,7 @@ void outcomes_make(enum outcomes_kind kind, struct sample_run *run)
     if (kind == OUTCOMES_SLOW)
         buf_append_text(&yaml, "  rto: {us-east-2 write: \"<=1ms\"}\n");
     if (kind == OUTCOMES_UNKNOWN)
-        buf_append_text(&yaml, "  exit_code: 0\n");
+        buf_append_text(&yaml, "  zombies: 0\n");
     scenario_init(&run->scenario);
     if (!scenario_read(&run->scenario, "made.yaml", buf_view(&yaml), &error)) {
         fprintf(stderr, "%.*s", (int)error.len, (const char *)error.at);

@@ -17,9 +17,10 @@
 
 bool resolve_seen(const struct record *a, const struct record *b)
 {
-    if (a->version.origin == b->version.origin && a->version.seq <= b->version.seq)
+    if (a->version.origin == b->version.origin && a->version.seq <= b->version.seq &&
+        version_epoch(a->version.seq) == version_epoch(b->version.seq))
         return true;
-    return vv_get(&b->dep, a->version.origin) >= a->version.seq;
+    return vv_knows(&b->dep, a->version.origin, a->version.seq);
 }
 
 /* Positive when the incoming record wins. */

@@ -27,7 +27,7 @@ struct resolution {
 /* stored is NULL when the key has neither item nor tombstone. */
 struct resolution resolve(const struct record *stored, const struct record *incoming);
 /* Whether b's writer had seen a (a's version is covered by b's dep, or an earlier one of the same
- * origin). */
+ * origin and epoch). */
 bool resolve_seen(const struct record *a, const struct record *b);
 
 #endif

@@ -9,7 +9,9 @@
  * epoch rises whenever a Region's storage starts anew, so its old numbers are never used twice.
  * Sequences count per (table partition, origin).
  *
- * A `vv` (version vector) says for each origin up to which sequence everything is known. */
+ * A `vv` (version vector) says for each origin and epoch up to which sequence everything is known.
+ * An origin whose storage began anew has more epochs than one, and to know some of the later one
+ * says nothing of the earlier: what was lost here may be known elsewhere. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +36,7 @@ static inline uint64_t version_epoch(uint64_t seq)
 {
     return seq >> VERSION_EPOCH_SHIFT;
 }
+#define VERSION_EPOCH_MAX version_epoch(UINT64_MAX)
 /* Where a new epoch's log starts: its first entry has this plus one. */
 static inline uint64_t version_epoch_base(uint64_t epoch)
 {
@@ -50,19 +53,28 @@ void version_encode(struct version v, struct buf *to);
 bool version_decode(struct bytes *from, struct version *ret);
 
 enum { VV_MAX = 16 }; /* Regions in one table, past members included */
+/* Of one origin. What is older than all of so many is taken for known. */
+enum { VV_EPOCHS_MAX = 3 };
 
 struct vv {
     uint32_t count;
     struct {
         uint16_t origin;
         uint64_t seq;
-    } at[VV_MAX]; /* by origin, ascending */
+    } at[VV_MAX]; /* by origin and epoch, ascending */
 };
 
-/* 0 for an origin that is not in it. */
+/* The newest; 0 for an origin that is not in it. */
 uint64_t vv_get(const struct vv *vv, uint16_t origin);
-/* Raises (never lowers) an origin's sequence. False when VV_MAX origins are already in it. */
+/* In that epoch; 0: nothing. */
+uint64_t vv_in_epoch(const struct vv *vv, uint16_t origin, uint64_t epoch);
+/* Whether all of an origin's epoch is known up to this one. */
+bool vv_knows(const struct vv *vv, uint16_t origin, uint64_t seq);
+/* Raises (never lowers) the sequence of an origin's epoch. When there is no room, what is known of
+ * the oldest epochs is forgotten; false when VV_MAX origins are already in it. */
 bool vv_raise(struct vv *vv, uint16_t origin, uint64_t seq);
+/* Forgets an origin's epoch. */
+void vv_drop(struct vv *vv, uint16_t origin, uint64_t epoch);
 /* to := the pointwise maximum of both. False as vv_raise. */
 bool vv_join(struct vv *to, const struct vv *from);
 /* Whether everything b knows, a knows too. */

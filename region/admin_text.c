@@ -48,9 +48,14 @@ static void write_logs(const struct admin *admin, const struct table *table, str
         if (!region_log_at(core, table, i, &log))
             continue;
         buf_printf(to, "%s{\"partition\":%u,\"last\":%" PRIu64 ",\"of\":{", comma, i, log.last);
-        for (uint32_t j = 0; j < log.vv->count; j++)
-            buf_printf(to, "%s\"%s\":%" PRIu64, j ? "," : "", region_id_name(log.vv->at[j].origin),
-                       log.vv->at[j].seq);
+        const char *between = "";
+        for (uint32_t j = 0; j < log.vv->count; j++) {
+            uint16_t origin = log.vv->at[j].origin;
+            if (j + 1 < log.vv->count && log.vv->at[j + 1].origin == origin)
+                continue; /* an earlier epoch */
+            buf_printf(to, "%s\"%s\":%" PRIu64, between, region_id_name(origin), log.vv->at[j].seq);
+            between = ",";
+        }
         buf_append_text(to, "}}");
         tombstones += log.tombstones;
         comma = ",";

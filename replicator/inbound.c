@@ -89,7 +89,7 @@ void inbound_up(struct peer *peer)
     struct inbound *in = &peer->in;
     inbound_down(peer);
     in->up = true;
-    in->greeted = in->ack_due = in->report_due = in->want_tables = false;
+    in->greeted = in->ack_due = in->report_due = in->want_tables = in->tables_told = false;
     in->heard_ns = peer->replicator->mono_ns;
     in->stream++;
     in->old_bytes += in->applying_bytes;
@@ -111,6 +111,7 @@ void inbound_down(struct peer *peer)
         list_remove(&member->report);
         list_remove(&member->resume);
         member->offered = member->resuming = member->deferred = false;
+        member->in_done = 0;
         list_add_once(&peer->in.unnamed, &member->unnamed);
         member->ask_beat = peer->in.beat + ASK_BEATS;
         member->round = 0;
@@ -142,6 +143,7 @@ static void tables_in(struct peer *peer, const struct wire_message *message)
     if (message->more)
         return;
     peer->in.tables_crc = crc32c(0, buf_view(tables));
+    peer->in.tables_told = true;
     struct replicator_effect *at = effect(peer->replicator, REPLICATOR_PEER_TABLES);
     at->peer = peer->region;
     at->bytes = bytes_copy(&peer->replicator->arena, buf_view(tables));
@@ -205,7 +207,8 @@ static void heartbeat_in(struct peer *peer, const struct wire_message *message)
 {
     struct inbound *in = &peer->in;
     in->ack_due = in->report_due = true;
-    in->want_tables = message->tables_crc != in->tables_crc;
+    /* The same as on an earlier stream may be news: a disk was lost again. */
+    in->want_tables = !in->tables_told || message->tables_crc != in->tables_crc;
     in->received_bytes = message->sent_bytes;
     if (in->received_bytes < in->applying_bytes)
         in->received_bytes = in->applying_bytes;
@@ -283,10 +286,17 @@ static void applied(struct member *member, struct apply *apply)
 {
     struct replica *replica = member->replica;
     struct peer *peer = member->peer;
-    if (apply->kind == APPLY_LOG)
+    if (apply->kind == APPLY_LOG) {
+        uint64_t before = vv_get(&replica->vv, peer->region);
         check(vv_raise(&replica->vv, peer->region, apply->seq));
-    if (apply->kind == APPLY_FINISH)
+        if (before && version_epoch(before) != version_epoch(apply->seq))
+            replica_reconsider(replica);
+    }
+    if (apply->kind == APPLY_FINISH) {
+        if (apply->stream == peer->in.stream)
+            member->in_done = apply->snapshot_id;
         snapshot_finished(member, &apply->vv);
+    }
     if (apply->kind != APPLY_LOG && apply->kind != APPLY_FINISH)
         return;
     if (peer->in.up)
@@ -312,30 +322,22 @@ static void apply_failed(struct member *member)
     peer_close(member->peer, false, "nothing can be stored");
 }
 
-/* True: that is news. */
-static bool have_at_least(struct replica *replica, uint16_t origin, uint64_t seq)
-{
-    struct member *member = member_find(replica, origin);
-    if (origin == replica->replicator->config.region || seq <= vv_get(&replica->vv, origin) ||
-        !vv_raise(&replica->vv, origin, seq))
-        return false;
-    if (member && member->received < seq) {
-        member->received = seq;
-        member_resume(member);
-    }
-    return true;
-}
-
 /* It was under way when its member left, or its stream failed. What the owner has is ours all the
  * same, and what only we have of a member that left must come from us: so the others are asked
  * anew. */
 void inbound_applied_late(const struct replicator_input *in)
 {
     struct replica *replica = in->replica;
-    bool news = in->seq > 0 && have_at_least(replica, in->peer, in->seq);
-    for (uint32_t i = 0; in->vv && i < in->vv->count; i++)
-        news |= have_at_least(replica, in->vv->at[i].origin, in->vv->at[i].seq);
-    for (uint32_t i = 0; news && i < replica->member_count; i++)
+    struct vv vv = {0};
+    if (in->vv)
+        vv = *in->vv;
+    if (in->seq > 0 && !vv_raise(&vv, in->peer, in->seq))
+        return;
+    if (!replica_learn(replica, &vv))
+        return;
+    if (!replica->snapshot_from)
+        snapshot_release(replica);
+    for (uint32_t i = 0; i < replica->member_count; i++)
         member_offer(replica->members[i]);
 }
 
@@ -382,7 +384,12 @@ static void position_fill(const struct member *member, struct wire_position *pos
 {
     position->place = member->replica->place;
     position->vv = member->replica->vv;
+    /* That a new epoch has begun is told before anything is written in it. */
+    if (!planted(PLANT_EPOCH_UNTOLD))
+        vv_raise(&position->vv, member->replica->replicator->config.region,
+                 version_epoch_base(member->replica->epoch));
     position->have = member->received;
+    position->snapshot_id = member->in_done;
     if (planted(PLANT_ACK_EARLY))
         vv_raise(&position->vv, member->peer->region, member->received);
 }

@@ -181,18 +181,22 @@ void lag_histogram_expire(struct lag_histogram *histogram, uint64_t mono_ns)
 double lag_histogram_quantile_ms(const struct lag_histogram *histogram, uint64_t mono_ns,
                                  double quantile)
 {
+    const struct lag_slice *slices[LAG_SLICES];
+    uint32_t count = 0;
     uint64_t total = 0;
-    for (uint32_t i = 0; i < LAG_SLICES; i++)
-        if (slice_counts(histogram->slices[i], mono_ns))
-            total += histogram->slices[i]->total;
+    for (uint32_t i = 0; i < LAG_SLICES; i++) {
+        if (!slice_counts(histogram->slices[i], mono_ns))
+            continue;
+        slices[count++] = histogram->slices[i];
+        total += histogram->slices[i]->total;
+    }
     if (total == 0)
         return 0;
     uint64_t rank = (uint64_t)(quantile * (double)(total - 1));
     uint64_t seen = 0;
     for (uint32_t bucket = 0; bucket < BUCKETS; bucket++) {
-        for (uint32_t i = 0; i < LAG_SLICES; i++)
-            if (slice_counts(histogram->slices[i], mono_ns))
-                seen += histogram->slices[i]->buckets[bucket];
+        for (uint32_t i = 0; i < count; i++)
+            seen += slices[i]->buckets[bucket];
         if (seen > rank)
             return bucket_ms(bucket);
     }

@@ -11,6 +11,7 @@
  */
 
 #include "conflict/base/check.h"
+#include "conflict/base/plant.h"
 #include "replicator/replicator_internal.h"
 
 #define FROM_ANYWHERE lifecycle_bit(MEMBER_AWAY)
@@ -89,7 +90,11 @@ void member_offer(struct member *member)
         return;
     if (member_state(member) == MEMBER_AWAY)
         member_move(member, MEMBER_OFFERED);
-    member->asked++;
+    /* Not counted per member: of one that left and came back an old answer may be on its way. */
+    if (planted(PLANT_ROUND_AGAIN))
+        member->asked++;
+    else
+        member->asked = ++member->replica->replicator->next_round;
     list_add_once(&member->peer->out.offers, &member->offer);
 }
 
@@ -117,41 +122,98 @@ bool log_reaches(const struct replica *replica, uint64_t have)
     if (have == replica_last(replica))
         return true;
     if (!replica->log_first)
-        return false;
+        return have > replica_last(replica);
     return have + 1 >= replica->log_first || version_seq_follows(have, replica->log_first);
+}
+
+/* ---- The past ---- */
+
+bool member_has(const struct member *member, uint16_t origin, uint64_t seq)
+{
+    if (origin == member->peer->region &&
+        version_epoch(seq) >= version_epoch(vv_get(&member->known, origin)))
+        return true;
+    return vv_knows(&member->known, origin, seq);
+}
+
+uint64_t replica_epoch(const struct replica *replica, uint16_t origin)
+{
+    uint64_t newest = version_epoch(vv_get(&replica->vv, origin));
+    if (origin != replica->replicator->config.region && !member_find(replica, origin))
+        return UINT64_MAX;
+    if (origin == replica->replicator->config.region && replica->epoch > newest)
+        newest = replica->epoch;
+    for (uint32_t i = 0; i < replica->member_count; i++) {
+        uint64_t epoch = version_epoch(vv_get(&replica->members[i]->known, origin));
+        newest = epoch > newest ? epoch : newest;
+    }
+    return newest;
+}
+
+/* Whether our log will bring the peer what we once numbered so. */
+static bool log_brings(const struct member *member, uint64_t seq)
+{
+    uint64_t first = member->replica->log_first;
+    return first != 0 && first <= seq && acked(member) < seq;
 }
 
 /* Whether the peer lacks writes that we hold and that no log is sure to bring it:
  *   - of a Region that is no member any more;
- *   - its own, from before its disk was new. That shows in the epoch, or in that it begins anew.
- * Else that we have more of its log than it says means nothing: its word may be older than its last
- * batch;
+ *   - of an earlier epoch of a member, ourselves and the peer included: its disk was lost, and with
+ * it the log;
  *   - of another member, all of them: a new replica. That member's log may begin later, or be cut
- * off, and to be caught up with us is to have what we have. */
+ * off, and to be caught up with us is to have what we have;
+ *   - rows that are in no vector (snapshot.c). */
 static bool lacks_the_past(const struct member *member)
 {
     const struct replica *replica = member->replica;
+    if (!member->has_orphans && replica_has_orphans(replica))
+        return true;
     for (uint32_t i = 0; i < replica->vv.count; i++) {
         uint16_t origin = replica->vv.at[i].origin;
-        uint64_t seq = replica->vv.at[i].seq, known = vv_get(&member->known, origin);
-        bool lacks = known < seq;
+        uint64_t seq = replica->vv.at[i].seq;
+        if (member_has(member, origin, seq))
+            continue;
+        bool past = version_epoch(seq) < replica_epoch(replica, origin);
+        bool lacks;
         if (origin == replica->replicator->config.region)
-            lacks = false;
+            lacks = past && !log_brings(member, seq) && !planted(PLANT_PAST_KEPT);
         else if (origin == member->peer->region)
-            lacks = version_epoch(known) != version_epoch(seq) ||
-                    (member->begins && !member->caught_up && lacks);
-        else if (member_find(replica, origin))
-            lacks = known == 0 && !member->caught_up;
+            lacks = past && !planted(PLANT_REFILL_FROM_FIRST);
+        else
+            lacks = (past && !planted(PLANT_PAST_KEPT)) ||
+                    (vv_get(&member->known, origin) == 0 && !member->caught_up);
         if (lacks)
             return true;
     }
     return false;
 }
 
+void replica_reconsider(struct replica *replica)
+{
+    for (uint32_t i = 0; i < replica->member_count; i++) {
+        struct member *member = replica->members[i];
+        /* Others are looked at when they have said what they have. */
+        if (member_state(member) == MEMBER_LOG && !member->snapshot_unconfirmed &&
+            lacks_the_past(member))
+            snapshot_offer(member, true);
+    }
+}
+
+void member_ahead_ends(struct member *member)
+{
+    /* What we wrote below the peer's numbers it must get as rows: its log is not asked for it. */
+    if (!log_reaches(member->replica, member->sent) || lacks_the_past(member))
+        snapshot_offer(member, true);
+    else
+        member_enter_log(member, member->sent);
+}
+
 void member_resumed(struct member *member, const struct wire_position *position)
 {
     struct replica *replica = member->replica;
     uint64_t last = replica_last(replica);
+    uint64_t base = version_epoch_base(replica->epoch);
     uint64_t have = position->have;
     if (position->round && position->round <= member->answered)
         return; /* the answer to a repetition; going back for it would send everything twice */
@@ -161,15 +223,19 @@ void member_resumed(struct member *member, const struct wire_position *position)
     list_remove(&member->ready);
     member->snapshot_unconfirmed = false;
     member->announce = true;
-    member_acknowledged(member, &position->vv, true);
+    snapshot_done(member, position->snapshot_id);
+    /* One that tells of a gap amid the log has no new disk; but it may be late, and what has been
+     * acknowledged since is gone from our log. */
+    bool exact = position->round || member_state(member) != MEMBER_LOG;
+    member_acknowledged(member, &position->vv, exact);
     if (have < acked(member))
         have = acked(member);
     member->sent = have;
-    if (have > last) {
+    if (have > last && have > base) {
         trace_member(member, TRACE_WARN, "has more of our log than we do");
         member_move(member, MEMBER_AHEAD);
         effect_for(member, REPLICATOR_PEER_AHEAD)->seq = have;
-    } else if (!log_reaches(replica, have) || lacks_the_past(member) || member->lacks_past) {
+    } else if (!log_reaches(replica, have) || lacks_the_past(member)) {
         snapshot_offer(member, true);
     } else {
         member_enter_log(member, have);

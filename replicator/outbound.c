@@ -48,7 +48,7 @@ void outbound_down(struct peer *peer)
         member_forget_read(member);
         list_remove(&member->ready);
         list_remove(&member->offer);
-        member->snapshot_unconfirmed = false;
+        member->snapshot_unconfirmed = member->orphans_sent = false;
         member_move(member, MEMBER_AWAY);
     }
 }
@@ -69,8 +69,10 @@ static void ack_in(struct peer *peer, const struct wire_message *message)
         peer->out.tables_due = true;
     for (uint32_t i = 0; i < message->position_count; i++) {
         struct member *member = member_at(peer, &message->positions[i].place);
-        if (member)
-            member_acknowledged(member, &message->positions[i].vv, false);
+        if (!member)
+            continue;
+        snapshot_done(member, message->positions[i].snapshot_id);
+        member_acknowledged(member, &message->positions[i].vv, false);
     }
 }
 
@@ -272,14 +274,8 @@ void outbound_committed(struct replica *replica, uint64_t before)
         member_pending_update(member);
         if (member_state(member) == MEMBER_LOG)
             member_ready(member);
-        if (member_state(member) != MEMBER_AHEAD || last <= member->sent)
-            continue;
-        /* Our numbers are above the peer's again. What we wrote before, below them, it must get as
-         * rows: its vector says that it has those numbers. */
-        if (version_seq_follows(member->sent, replica->log_first))
-            member_enter_log(member, member->sent);
-        else
-            snapshot_offer(member, true);
+        if (member_state(member) == MEMBER_AHEAD && last > member->sent)
+            member_ahead_ends(member);
     }
 }
 

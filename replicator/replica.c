@@ -32,6 +32,8 @@ struct replica *replicator_open(struct replicator *replicator, const struct repl
     HASH_ADD(hh, replicator->replicas, place, sizeof(replica->place), replica);
     replica->owner = state->owner;
     replica->vv = state->vv;
+    replica->epoch = state->epoch;
+    replica->partial = state->partial;
     replica->log_first = state->log_first;
     replica->stamped = given_out(replica, replica_last(replica));
     replica->log_bytes = replica->appended_bytes = state->log_bytes;
@@ -88,13 +90,6 @@ void replicator_add_member(struct replicator *replicator, struct replica *replic
     outbound_join(member);
     inbound_join(member);
     replicator->urgent = true;
-}
-
-void replicator_member_begins(struct replica *replica, uint16_t peer)
-{
-    struct member *member = member_find(replica, peer);
-    check(member != NULL);
-    member->begins = true;
 }
 
 static void member_free(struct member *member)
@@ -164,6 +159,30 @@ uint64_t replica_last(const struct replica *replica)
     return vv_get(&replica->vv, replica->replicator->config.region);
 }
 
+bool replica_learn(struct replica *replica, const struct vv *vv)
+{
+    uint64_t last = replica_last(replica);
+    if (vv_covers(&replica->vv, vv) || !vv_join(&replica->vv, vv))
+        return false;
+    for (uint32_t i = 0; i < replica->member_count; i++) {
+        struct member *member = replica->members[i];
+        uint64_t seq = vv_get(&replica->vv, member->peer->region);
+        if (seq <= member->received)
+            continue;
+        member->received = seq;
+        member->deferred = true; /* its log may skip what came otherwise */
+    }
+    if (replica_last(replica) == last)
+        return true;
+    /* Writes of our own from before our disk was new, and none yet since. */
+    replica_note_stamped(replica, replica_last(replica));
+    if (!replica->log_first)
+        replica->trimmed = replica_last(replica);
+    for (uint32_t i = 0; i < replica->member_count; i++)
+        member_offer(replica->members[i]);
+    return true;
+}
+
 struct replica *replica_find(struct replicator *replicator, const struct wire_place *place)
 {
     struct replica *replica;
@@ -183,6 +202,34 @@ struct member *member_at(struct peer *peer, const struct wire_place *place)
 {
     struct replica *replica = replica_find(peer->replicator, place);
     return replica ? member_find(replica, peer->region) : NULL;
+}
+
+void replica_note_epoch(struct replica *replica, uint64_t epoch)
+{
+    if (epoch <= replica->epoch)
+        return;
+    replica->epoch = epoch;
+    for (uint32_t i = 0; i < replica->member_count; i++) {
+        struct member *member = replica->members[i];
+        if (member->peer->in.up)
+            list_add_once(&member->peer->in.reports, &member->report);
+        if (member_state(member) == MEMBER_AHEAD && member->sent <= version_epoch_base(epoch))
+            member_ahead_ends(member);
+    }
+    replica_reconsider(replica);
+    replica->replicator->urgent = true;
+}
+
+void replica_note_partial(struct replica *replica, const struct vv *partial)
+{
+    bool more = !vv_covers(&replica->partial, partial);
+    replica->partial = *partial;
+    if (!more)
+        return;
+    for (uint32_t i = 0; i < replica->member_count; i++)
+        replica->members[i]->has_orphans = false;
+    replica_reconsider(replica);
+    replica->replicator->urgent = true;
 }
 
 void replica_note_stamped(struct replica *replica, uint64_t seq)

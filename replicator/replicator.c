@@ -199,6 +199,7 @@ static void committed(const struct replicator_input *in)
         replica->trimmed = replica->log_first - 1;
     }
     check(vv_raise(&replica->vv, replicator->config.region, in->seq));
+    replica_note_epoch(replica, version_epoch(in->seq));
     replica_note_stamped(replica, in->seq);
     replica->log_bytes += in->log_bytes;
     replica->appended_bytes += in->log_bytes;

@@ -98,14 +98,17 @@ enum replicator_effect_kind {
                                  rows_max, bytes_max: live items and tombstones, in key order */
     REPLICATOR_APPLY,         /* peer, replica, apply_id, origin, seq (of the last record), rows: in
                                  one batch: resolve each, vv[origin] := seq */
-    REPLICATOR_APPLY_SNAPSHOT, /* peer, replica, apply_id, rows: resolve each; vv stays */
+    REPLICATOR_APPLY_SNAPSHOT, /* peer, replica, apply_id, epoch, rows: resolve each; vv stays. The
+                                  partition is partial then (see replica_state) */
     REPLICATOR_SWEEP_SNAPSHOT, /* peer, replica, apply_id, begin, end, vv, rows (keys that the chunk
                                   holds): in (begin, end], remove every local row whose key is not
                                   among them and whose version vv covers (replicator.md 7,
                                   resurrection). Empty begin: from the partition's start; empty end:
                                   to its end. Follows each chunk's APPLY_SNAPSHOT, with an apply_id
                                   of its own */
-    REPLICATOR_FINISH_SNAPSHOT, /* peer, replica, apply_id, vv: vv := join */
+    REPLICATOR_FINISH_SNAPSHOT, /* peer, replica, apply_id, epoch, vv: vv := join; not partial any
+                                   more as to that peer and epoch */
+    REPLICATOR_ORPHANS_SHARED,  /* replica, vv: nor as to these */
     REPLICATOR_TRIM,            /* replica, origin, seq: log rows up to it may go */
     REPLICATOR_COLLECT, /* replica, vv (stable), hlc (horizon): tombstones with seq covered by vv,
                            version time below hlc and age over the grace may go */
@@ -115,9 +118,10 @@ enum replicator_effect_kind {
     REPLICATOR_CAUGHT_UP, /* peer, replica: the peer has durably applied our snapshot and log up to
                              the sequence we had when it joined (control plane: replica ACTIVE) */
     REPLICATOR_ACKED,     /* peer, replica, seq: for lag; also drives nothing else */
-    REPLICATOR_PEER_AHEAD /* peer, replica, seq: the peer has more of our own log than we do, so our
-                             storage was set back. Nothing is shipped there until the owner numbers
-                             its writes in an epoch above seq's; then that peer gets a snapshot */
+    REPLICATOR_PEER_AHEAD /* peer, replica, seq: the peer has numbers of ours that are not below
+                             those which we are to give out, so our storage or clock was set back.
+                             Nothing is shipped there until the owner numbers its writes in an epoch
+                             above seq's; then that peer gets a snapshot */
 };
 
 struct replicator_effect {
@@ -131,6 +135,7 @@ struct replicator_effect {
     uint16_t origin;
     uint64_t seq;
     uint64_t hlc;
+    uint64_t epoch;
     uint32_t rows_max;
     uint64_t bytes_max;
     struct bytes after;
@@ -157,7 +162,13 @@ uint64_t replicator_deadline(const struct replicator *replicator);
 struct replica_state {
     uint8_t group_id[16]; /* the global table's, table.h */
     uint32_t partition;
-    struct vv vv;       /* durable; own region: last local sequence */
+    struct vv
+        vv; /* durable; own Region: last local sequence, and what is known of earlier epochs */
+    uint64_t epoch;     /* in which local writes are numbered */
+    struct vv partial;  /* durable: from which peers, in which of their epochs, we have rows of a
+                           snapshot that was not finished; any number of the epoch. Should the peer
+                           lose its disk, they are orphans: in nobody's vector, and perhaps nowhere
+                           else */
     uint64_t log_first; /* own log: first sequence still logged; 0 when nothing is */
     uint64_t log_bytes;
     void *owner; /* comes back by replica_owner */
@@ -171,8 +182,6 @@ void *replica_owner(const struct replica *replica);
 /* A member joined: it is sent a snapshot (unless it shows in its Hello that it needs none), then
  * the log. Until then its cursor holds the log from here. Idempotent. */
 void replicator_add_member(struct replicator *replicator, struct replica *replica, uint16_t peer);
-/* A member that has just been added has nothing of the partition yet: it is new, or its disk is. */
-void replicator_member_begins(struct replica *replica, uint16_t peer);
 /* A member left: it holds neither log nor tombstones any more. */
 void replicator_remove_member(struct replicator *replicator, struct replica *replica,
                               uint16_t peer);
@@ -184,6 +193,11 @@ void replica_note_stamped(struct replica *replica, uint64_t seq);
 /* Those after seq will not be written after all (disk full): their numbers will be given out again,
  * to later writes, so the promises made meanwhile hold. */
 void replica_note_unstamped(struct replica *replica, uint64_t seq);
+/* Local writes are numbered in this epoch from now on, durably. Peers are told, so that they know
+ * earlier epochs for what they are: of the past, where what one of them has is for all. */
+void replica_note_epoch(struct replica *replica, uint64_t epoch);
+/* Of which peers the partition is partial, when it has changed. */
+void replica_note_partial(struct replica *replica, const struct vv *partial);
 /* Whether the partition may hold tombstones: while it does, COLLECT is emitted from time to time.
  */
 void replica_note_tombstones(struct replica *replica, bool any);

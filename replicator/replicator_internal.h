@@ -31,7 +31,7 @@ enum member_state {
     MEMBER_LOG,              /* the log flows */
     MEMBER_SNAPSHOT_OFFERED, /* our log does not reach back; the peer has not accepted yet */
     MEMBER_SNAPSHOT,         /* rows flow */
-    MEMBER_AHEAD             /* the peer has more of our log than we do */
+    MEMBER_AHEAD             /* the peer has numbers that we have yet to give out */
 };
 
 /* An effect that the owner has not made durable yet. */
@@ -42,10 +42,11 @@ struct apply {
     uint64_t id;
     enum apply_kind kind;
     bool done;
-    uint64_t seq;    /* APPLY_LOG */
-    uint64_t bytes;  /* of the window of ... */
-    uint64_t stream; /* ... the peer's stream of this number */
-    struct vv vv;    /* APPLY_FINISH */
+    uint64_t seq;         /* APPLY_LOG */
+    uint64_t bytes;       /* of the window of ... */
+    uint64_t stream;      /* ... the peer's stream of this number */
+    uint64_t snapshot_id; /* APPLY_FINISH */
+    struct vv vv;         /* APPLY_FINISH */
 };
 
 /* Tombstones may go below a time that an origin has promised to stay above, once everyone has what
@@ -78,10 +79,10 @@ struct member {
     struct vv snapshot_vv;     /* of the last snapshot sent ... */
     bool snapshot_unconfirmed; /* ... which the peer has not shown to have whole */
     struct buf snapshot_after; /* last key sent */
+    bool orphans_sent;         /* with it, our orphans ... */
+    bool has_orphans;          /* ... of which it has all */
     uint64_t caught_up_target;
     bool caught_up;       /* told the owner */
-    bool begins;          /* it had nothing when it was added: its disk is new */
-    bool lacks_past;      /* writes of our own from before our disk was new */
     uint64_t acked_ns;    /* when the peer last acknowledged something new, or had all */
     uint64_t acked_bytes; /* log bytes up to its acknowledgement, ever */
     uint64_t lag_seq;     /* lags are recorded up to here */
@@ -105,6 +106,7 @@ struct member {
     uint64_t in_id;       /* that snapshot; 0: none, or all of it is with the owner */
     uint32_t in_index;    /* next chunk */
     struct vv in_vv;
+    uint64_t in_done;       /* the last that was taken in whole on this stream */
     struct buf in_end;      /* end of the chunk before */
     uint64_t in_beat;       /* the peer's heartbeat that last named the snapshot */
     uint64_t listed_beat;   /* the peer's heartbeat that last named the partition ... */
@@ -118,12 +120,13 @@ struct replica {
     UT_hash_handle hh;
     void *owner;
     struct vv vv;            /* durable */
+    uint64_t epoch;          /* of our own next write */
+    struct vv partial;       /* replica_state */
     uint64_t stamped;        /* last local sequence given out */
     uint64_t log_first;      /* 0: nothing is logged */
     uint64_t log_bytes;      /* about */
     uint64_t appended_bytes; /* to the log, ever; lag_entry.bytes */
     uint64_t trimmed;        /* TRIM was emitted up to here */
-    uint64_t past; /* of our own writes from before our disk was new, which came late: the last */
     struct lag_ring ring;
     struct member *members[VV_MAX];
     uint32_t member_count;
@@ -186,6 +189,7 @@ struct inbound {
     uint64_t received_bytes, applying_bytes; /* of this stream */
     uint64_t old_bytes;                      /* of earlier streams, with the owner still */
     struct buf tables;                       /* parts so far */
+    bool tables_told;                        /* whole, on this stream */
     uint32_t tables_crc;                     /* of the last whole one */
     uint64_t beat;                           /* counts heartbeats, never reset */
     uint64_t promise;                        /* of the last whole one */
@@ -210,7 +214,7 @@ struct replicator {
     uint32_t tables_crc;
     struct rng rng;
     uint64_t mono_ns, wall_ms, hlc_now; /* of the step */
-    uint64_t next_apply_id, next_snapshot_id, next_read_id;
+    uint64_t next_apply_id, next_snapshot_id, next_read_id, next_round;
     struct read reads[READS_MAX];
     uint32_t free_reads[READS_MAX];
     uint32_t free_read_count;
@@ -274,6 +278,18 @@ void member_enter_log(struct member *member, uint64_t sent);
 /* Asks the peer where it is. */
 void member_offer(struct member *member);
 bool log_reaches(const struct replica *replica, uint64_t have);
+/* Our numbers are above the peer's again. */
+void member_ahead_ends(struct member *member);
+/* Whether the peer has what an origin numbered so. An origin has whatever it wrote on its present
+ * disk. */
+bool member_has(const struct member *member, uint16_t origin, uint64_t seq);
+/* The newest epoch of an origin that anybody has told of; earlier ones are its past, and all are of
+ * one that is no member any more. */
+uint64_t replica_epoch(const struct replica *replica, uint16_t origin);
+/* Somebody's past may have become known, or the past of something: who lacks it gets a snapshot. */
+void replica_reconsider(struct replica *replica);
+/* Takes what the owner has into our vector; true when something of it is news. */
+bool replica_learn(struct replica *replica, const struct vv *vv);
 /* Packs rows as records until a bound; how many went in. */
 uint32_t pack_rows(struct replicator *replicator, const struct replicator_row *rows,
                    uint32_t count);
@@ -285,6 +301,10 @@ void read_join(struct read *read, struct member *member);
 void snapshot_offer(struct member *member, bool now);
 void snapshot_send_offer(struct member *member);
 void snapshot_accepted(struct member *member, uint64_t id);
+/* The peer has taken it in whole. */
+void snapshot_done(struct member *member, uint64_t id);
+/* Whether we have rows of a snapshot that can never be finished. */
+bool replica_has_orphans(const struct replica *replica);
 void snapshot_read(struct member *member);
 void snapshot_rows(struct member *member, const struct replicator_input *in);
 /* ---- snapshot.c: taking in ---- */

@@ -92,6 +92,7 @@ static struct bytes encode_chunk(const struct wire_message *from, struct arena *
     chunk.count = from->record_count;
     chunk.crc32c = crc32c(0, from->records);
     chunk.records = binary(from->records);
+    chunk.epoch = from->epoch;
     return pack(&message, arena);
 }
 
@@ -275,11 +276,12 @@ static bool decode_chunk(const PB(SnapshotChunk) * from, struct wire_message *to
     to->begin = view(from->begin);
     to->end = view(from->end);
     to->last = from->last;
+    to->epoch = from->epoch;
     to->record_count = from->count;
     to->records = view(from->records);
     return decode_place(from->place, &to->place) && from->snapshot_id > 0 &&
-           from->last == (to->end.len == 0) && decode_vv(from->vector, &to->vv) &&
-           crc32c(0, to->records) == from->crc32c;
+           from->epoch <= VERSION_EPOCH_MAX && from->last == (to->end.len == 0) &&
+           decode_vv(from->vector, &to->vv) && crc32c(0, to->records) == from->crc32c;
 }
 
 static bool decode_message(const PB(PeerMessage) * from, struct budget *budget,

@@ -67,6 +67,7 @@ struct wire_message {
     struct bytes begin, end;
     bool last;
     struct vv vv;
+    uint64_t epoch;
 };
 
 struct bytes wire_encode(const struct wire_message *message, struct arena *arena);

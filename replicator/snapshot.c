@@ -17,6 +17,7 @@
  * them could otherwise come in behind the sweep that its deletion depends on. */
 
 #include "conflict/base/check.h"
+#include "conflict/base/plant.h"
 #include "replicator/replicator_internal.h"
 
 /* ---- Sending ---- */
@@ -27,7 +28,7 @@ void snapshot_offer(struct member *member, bool now)
     list_remove(&member->ready);
     member->snapshot_id = ++member->replica->replicator->next_snapshot_id;
     member->snapshot_chunks = 0;
-    member->snapshot_unconfirmed = false;
+    member->snapshot_unconfirmed = member->orphans_sent = false;
     member_move(member, MEMBER_SNAPSHOT_OFFERED);
     if (now)
         member_offer(member);
@@ -48,6 +49,7 @@ void snapshot_accepted(struct member *member, uint64_t id)
         return; /* an answer to an offer of long ago */
     member->snapshot_vv = replica->vv;
     member->snapshot_unconfirmed = true;
+    member->orphans_sent = replica_has_orphans(replica);
     /* A log that reaches back to the peer is kept until it has the snapshot whole: should that
      * break off, the peer may still go on by the log. */
     if (!log_reaches(replica, vv_get(&member->known, replica->replicator->config.region)))
@@ -56,6 +58,56 @@ void snapshot_accepted(struct member *member, uint64_t id)
     member_move(member, MEMBER_SNAPSHOT);
     trace_member(member, TRACE_INFO, "sending a snapshot");
     member_ready(member);
+}
+
+/* Rows of a snapshot that ended with its sender's disk are in no vector, so nobody would ask for
+ * them: each member gets all of our rows. */
+static bool is_orphan(const struct replica *replica, uint32_t i)
+{
+    uint16_t from = replica->partial.at[i].origin;
+    return version_epoch(replica->partial.at[i].seq) < replica_epoch(replica, from);
+}
+
+bool replica_has_orphans(const struct replica *replica)
+{
+    for (uint32_t i = 0; i < replica->partial.count; i++)
+        if (is_orphan(replica, i))
+            return !planted(PLANT_ORPHANS_KEPT);
+    return false;
+}
+
+static void orphans_shared(struct replica *replica)
+{
+    struct vv shared = {0}, left = replica->partial;
+    for (uint32_t i = 0; i < replica->partial.count; i++) {
+        uint16_t from = replica->partial.at[i].origin;
+        uint64_t seq = replica->partial.at[i].seq;
+        if (!is_orphan(replica, i))
+            continue;
+        check(vv_raise(&shared, from, seq));
+        vv_drop(&left, from, version_epoch(seq));
+    }
+    replica->partial = left;
+    trace_emit(&replica->replicator->config.trace, TRACE_INFO,
+               "partition %u: what was left of a lost snapshot is everywhere",
+               replica->place.partition);
+    struct replicator_effect *at = effect(replica->replicator, REPLICATOR_ORPHANS_SHARED);
+    at->replica = replica;
+    at->vv = arena_copy(&replica->replicator->arena, &shared, sizeof(shared));
+}
+
+void snapshot_done(struct member *member, uint64_t id)
+{
+    struct replica *replica = member->replica;
+    if (!member->orphans_sent || id != member->snapshot_id)
+        return;
+    member->orphans_sent = false;
+    member->has_orphans = true;
+    for (uint32_t i = 0; i < replica->member_count; i++)
+        if (!replica->members[i]->has_orphans)
+            return;
+    if (replica_has_orphans(replica))
+        orphans_shared(replica);
 }
 
 void snapshot_read(struct member *member)
@@ -89,6 +141,7 @@ void snapshot_rows(struct member *member, const struct replicator_input *in)
                                  .begin = begin,
                                  .last = !in->more && count == in->row_count,
                                  .vv = member->snapshot_vv,
+                                 .epoch = member->replica->epoch,
                                  .record_count = count,
                                  .records = buf_view(&replicator->scratch)};
     if (!chunk.last) {
@@ -178,6 +231,7 @@ static void chunk_apply(struct member *member, const struct wire_message *chunk,
         apply = apply_new(member, APPLY_ROWS, chunk->records.len);
         at = effect_for(member, REPLICATOR_APPLY_SNAPSHOT);
         at->apply_id = apply->id;
+        at->epoch = chunk->epoch;
         at->rows = rows;
         at->row_count = chunk->record_count;
     }
@@ -194,8 +248,10 @@ static void chunk_apply(struct member *member, const struct wire_message *chunk,
         return;
     apply = apply_new(member, APPLY_FINISH, 0);
     apply->vv = chunk->vv;
+    apply->snapshot_id = chunk->snapshot_id;
     at = effect_for(member, REPLICATOR_FINISH_SNAPSHOT);
     at->apply_id = apply->id;
+    at->epoch = chunk->epoch;
     at->vv = vv;
     /* Its log goes on behind, and what it sends now is in order with what we have just handed over.
      */
@@ -239,48 +295,11 @@ void snapshot_chunk(struct member *member, const struct wire_message *chunk)
     chunk_apply(member, chunk, rows);
 }
 
-/* Writes of our own from before our disk was new, which came back after we had begun to write
- * again: our log begins behind them, so whoever else had not got them yet gets them with a
- * snapshot. */
-static void pass_on_past(const struct member *from, uint64_t past)
-{
-    struct replica *replica = from->replica;
-    if (past <= replica->past || version_epoch(past) >= version_epoch(replica_last(replica)))
-        return;
-    replica->past = past;
-    for (uint32_t i = 0; i < replica->member_count; i++) {
-        struct member *other = replica->members[i];
-        if (other == from)
-            continue;
-        other->lacks_past = true;
-        if (member_state(other) == MEMBER_LOG)
-            snapshot_offer(other, true);
-    }
-}
-
 void snapshot_finished(struct member *member, const struct vv *vv)
 {
     struct replica *replica = member->replica;
-    uint64_t last = replica_last(replica);
-    check(vv_join(&replica->vv, vv)); /* vv_has_room */
     trace_member(member, TRACE_INFO, "snapshot taken in");
-    for (uint32_t i = 0; i < replica->member_count; i++) {
-        struct member *other = replica->members[i];
-        uint64_t seq = vv_get(&replica->vv, other->peer->region);
-        if (seq <= other->received)
-            continue;
-        other->received = seq;
-        other->deferred = true; /* its log may skip what came with the snapshot */
-    }
+    replica_learn(replica, vv);
     snapshot_release(replica);
-    if (replica_last(replica) == last) {
-        pass_on_past(member, vv_get(vv, replica->replicator->config.region));
-        return;
-    }
-    /* The snapshot held writes of our own from before our disk was new. */
-    replica_note_stamped(replica, replica_last(replica));
-    if (!replica->log_first)
-        replica->trimmed = replica_last(replica);
-    for (uint32_t i = 0; i < replica->member_count; i++)
-        member_offer(replica->members[i]);
+    replica_reconsider(replica);
 }

@@ -9,7 +9,8 @@
  *     v.hlc <  H             H = the least stable promise among the origins
  * A promise (n, h) of an origin says: what it writes after n has a time above h. It is stable once
  * Z[origin] >= n. Promises come faster than they become stable, so one at a time is picked and
- * waited for. A member that is away holds Z, and so everything, back. */
+ * waited for. A member that is away holds Z, and so everything, back. So does what somebody has of
+ * a lost disk and somebody else has not. */
 
 #include "conflict/base/check.h"
 #include "conflict/base/plant.h"
@@ -68,17 +69,34 @@ void member_check_caught_up(struct member *member)
     effect_for(member, REPLICATOR_CAUGHT_UP);
 }
 
+/* Whether the peer tells of an epoch that is later than all that we knew of its origin. */
+static bool new_epochs(const struct member *member, const struct vv *told)
+{
+    for (uint32_t i = 0; i < told->count; i++)
+        if (version_epoch(told->at[i].seq) > replica_epoch(member->replica, told->at[i].origin))
+            return true;
+    return false;
+}
+
 void member_acknowledged(struct member *member, const struct vv *vv, bool exact)
 {
     struct replica *replica = member->replica;
     uint64_t before = acked(member);
-    if (exact)
+    bool epochs = new_epochs(member, vv);
+    if (exact && !vv_covers(vv, &member->known)) {
+        /* Its disk is new. */
+        member->caught_up = member->has_orphans = false;
+        member->promise = (struct promise){0};
+    }
+    if (exact && !planted(PLANT_KNOWN_KEPT))
         member->known = *vv;
     else if (!vv_join(&member->known, vv))
         return; /* more Regions than a table has: it tells us nothing */
-    if (member->snapshot_unconfirmed && member_state(member) == MEMBER_LOG &&
-        vv_covers(&member->known, &member->snapshot_vv))
-        member->snapshot_unconfirmed = member->lacks_past = false; /* else it is offered again */
+    if (member->snapshot_unconfirmed && !member->orphans_sent &&
+        member_state(member) == MEMBER_LOG && vv_covers(&member->known, &member->snapshot_vv)) {
+        member->snapshot_unconfirmed = false;
+        epochs = true; /* whatever has come to be the past meanwhile was not looked at */
+    }
     uint64_t after = acked(member);
     if (after > before) {
         lag_record(member, after);
@@ -88,6 +106,8 @@ void member_acknowledged(struct member *member, const struct vv *vv, bool exact)
         trim_note(replica);
     }
     member_pending_update(member);
+    if (epochs)
+        replica_reconsider(replica);
     member_check_caught_up(member);
 }
 
@@ -101,8 +121,10 @@ void replica_lag(const struct replica *replica, uint16_t peer, uint64_t mono_ns,
     into->count += member->lag_count;
     into->sum_ms += member->lag_sum_ms;
     const struct lag_histogram *histogram = &member->lag->histogram;
-    into->p50_ms = lag_histogram_quantile_ms(histogram, mono_ns, 0.50);
-    into->p99_ms = lag_histogram_quantile_ms(histogram, mono_ns, 0.99);
+    if (into->p50_ms == 0) { /* not told by another partition */
+        into->p50_ms = lag_histogram_quantile_ms(histogram, mono_ns, 0.50);
+        into->p99_ms = lag_histogram_quantile_ms(histogram, mono_ns, 0.99);
+    }
     /* Of a member that is joining, the log is what it waits for: the rest comes as a snapshot. Of
      * any other, also what a full log had to drop is pending, be it all that we ever wrote. */
     uint64_t has = acked(member);
@@ -216,7 +238,7 @@ void replica_note_tombstones(struct replica *replica, bool any)
     list_append(&replicator->collects, &replica->collect);
 }
 
-/* Z[origin]. An origin has whatever it wrote. */
+/* Z[origin] in its newest epoch. */
 static uint64_t stable_seq(const struct replica *replica, uint16_t origin)
 {
     uint64_t least = vv_get(&replica->vv, origin);
@@ -228,6 +250,50 @@ static uint64_t stable_seq(const struct replica *replica, uint16_t origin)
             least = min_u64(least, vv_get(&member->known, origin));
     }
     return least;
+}
+
+/* Z, whole. */
+static struct vv stable_vv(const struct replica *replica)
+{
+    struct vv stable = {0};
+    for (uint32_t i = 0; i < replica->vv.count; i++) {
+        uint16_t origin = replica->vv.at[i].origin;
+        uint64_t least = replica->vv.at[i].seq, epoch = version_epoch(least);
+        for (uint32_t j = 0; j < replica->member_count; j++) {
+            const struct member *member = replica->members[j];
+            if (!member_has(member, origin, least) && !planted(PLANT_FORGET_TOMBSTONE))
+                least = vv_in_epoch(&member->known, origin, epoch);
+        }
+        check(vv_raise(&stable, origin, least));
+    }
+    return stable;
+}
+
+/* Whether everybody has what `vv` says of the past. */
+static bool past_is_everywhere(const struct replica *replica, const struct vv *vv)
+{
+    for (uint32_t i = 0; i < vv->count; i++) {
+        uint16_t origin = vv->at[i].origin;
+        uint64_t seq = vv->at[i].seq;
+        if (version_epoch(seq) >= replica_epoch(replica, origin))
+            continue;
+        bool everywhere = vv_knows(&replica->vv, origin, seq);
+        for (uint32_t j = 0; j < replica->member_count; j++)
+            everywhere = everywhere && member_has(replica->members[j], origin, seq);
+        if (!everywhere)
+            return false;
+    }
+    return true;
+}
+
+/* Whether everybody has what anybody has from before a disk was lost. Until then a promise says
+ * nothing of what may still turn up. */
+static bool past_is_settled(const struct replica *replica)
+{
+    bool settled = past_is_everywhere(replica, &replica->vv);
+    for (uint32_t i = 0; i < replica->member_count; i++)
+        settled = settled && past_is_everywhere(replica, &replica->members[i]->known);
+    return settled || planted(PLANT_FORGET_TOMBSTONE);
 }
 
 static uint64_t promise_update(struct promise *promise, uint64_t seq, uint64_t hlc, uint64_t stable)
@@ -280,6 +346,8 @@ static void collect(struct replica *replica)
     if (replica->member_count == 0)
         return; /* the owner has not named them yet */
     ask_behind(replica);
+    if (!past_is_settled(replica))
+        return;
     uint64_t horizon = promise_update(&replica->promise, replica->stamped, replicator->hlc_now,
                                       stable_seq(replica, self));
     for (uint32_t i = 0; i < replica->member_count; i++)
@@ -290,11 +358,7 @@ static void collect(struct replica *replica)
     if (horizon == 0 || replicator->wall_ms <= grace_ms)
         return;
     horizon = min_u64(horizon, hlc_make(replicator->wall_ms - grace_ms, 0));
-    struct vv stable = {0};
-    for (uint32_t i = 0; i < replica->vv.count; i++) {
-        uint16_t origin = replica->vv.at[i].origin;
-        check(vv_raise(&stable, origin, stable_seq(replica, origin)));
-    }
+    struct vv stable = stable_vv(replica);
     struct replicator_effect *at = effect(replicator, REPLICATOR_COLLECT);
     at->replica = replica;
     at->vv = arena_copy(&replicator->arena, &stable, sizeof(stable));

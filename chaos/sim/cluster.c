@@ -80,6 +80,7 @@ void sim_node_step(struct sim_cluster *cluster, uint32_t index, struct region_in
     in->mono_ns = cluster->sim.now_ns;
     in->wall_ms = sim_cluster_wall_ms(cluster, index);
     struct region_output out;
+    cluster->stepping = index;
     region_step(node->core, in, &out);
     struct closing closing[4 * SIM_NODES_MAX];
     uint32_t closing_count = 0;

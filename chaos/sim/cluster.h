@@ -86,6 +86,7 @@ struct sim_cluster {
     struct sim_conditions conditions;
     struct region_config config; /* for every node; region, peers and seed are set per node */
     uint32_t node_count;
+    uint32_t stepping; /* whose core took the last step: whose line a trace line is */
     struct sim_node nodes[SIM_NODES_MAX];
     struct sim_stream streams[SIM_NODES_MAX][SIM_NODES_MAX];
     /* Those of the strong groups. Cuts and delays are of the link: in `streams`. */

@@ -7,7 +7,9 @@
 #include <inttypes.h>
 
 #include "conflict/base/check.h"
+#include "conflict/ledger.h"
 #include "conflict/region_id.h"
+#include "region/core/key.h"
 #include "region/core/keyspace.h"
 
 void eventual_violate(struct run *run, const char *violation)
@@ -21,9 +23,9 @@ void eventual_violate(struct run *run, const char *violation)
 /* ---- What became durable ---- */
 
 /* The number that workload.c writes into every item as attribute "w". */
-static void ghost_learn(struct run *run, const struct record *record)
+static void ghost_learn(struct run *run, const struct record *record, uint32_t node)
 {
-    ghost_add(run->ghost, record, workload_writer(record->item));
+    ghost_hold(run->ghost, record, workload_writer(record->item), node);
 }
 
 /* A row's key within its table; there is one table. */
@@ -65,7 +67,8 @@ static bool applied_everywhere(struct run *run, uint32_t origin, uint32_t partit
 static void check_trim(struct run *run, uint32_t node, struct bytes log_key)
 {
     uint64_t seq;
-    if (!run->logs_uncut || !keyspace_log_seq(log_key, &seq))
+    /* Who begins on an empty disk has less than it had acknowledged, and may hand that on. */
+    if (!run->logs_uncut || run->verdict->disks_lost > 0 || !keyspace_log_seq(log_key, &seq))
         return;
     uint16_t partition = (uint16_t)(log_key.at[5] << 8 | log_key.at[6]);
     bool needed = false;
@@ -111,16 +114,17 @@ void eventual_persisted(void *context, uint32_t node, struct bytes batch, bool d
             check_trim(run, node, key);
             if (key.at[0] == KEYSPACE_ITEM && run->cluster.sim.now_ns <= run->shared_ns)
                 ghost_forget(run->ghost, item_key(key));
-            else
-                SOMETIMES_IF(&run->cluster.sim, TOMBSTONE_PURGED, key.at[0] == KEYSPACE_ITEM);
+            else if (key.at[0] == KEYSPACE_ITEM)
+                ghost_settle(run->ghost, item_key(key), node);
+            SOMETIMES_IF(&run->cluster.sim, TOMBSTONE_PURGED, key.at[0] == KEYSPACE_ITEM);
             continue;
         }
         struct record record;
         if (key.at[0] == KEYSPACE_ITEM && record_decode_body(value, &record)) {
             record.key = item_key(key);
-            ghost_learn(run, &record);
+            ghost_learn(run, &record, node);
         } else if (key.at[0] == KEYSPACE_LOG && record_decode_log(value, &record, NULL)) {
-            ghost_learn(run, &record);
+            ghost_learn(run, &record, node);
         }
     }
 }
@@ -128,8 +132,9 @@ void eventual_persisted(void *context, uint32_t node, struct bytes batch, bool d
 /* What a region says it would lose if it died now must not be less than what it would lose. */
 static void check_pending(struct run *run, uint32_t node, uint32_t peer)
 {
-    /* Of a peer that it has not heard of yet a region knows only what its log still holds. */
-    if (!run->logs_uncut)
+    /* Of a peer that it has not heard of yet a region knows only what its log still holds; and of
+     * one whose disk is new, not yet that it is. */
+    if (!run->logs_uncut || run->lost[node] || run->lost[peer])
         return;
     struct region *core = run->cluster.nodes[node].core;
     const struct table *table = region_table_find(core, bytes_text(WORKLOAD_TABLE));
@@ -181,6 +186,19 @@ static struct store_rows node_items(struct run *run, uint32_t node)
 }
 
 /* Whether a node holds for each key exactly the greatest version; a tombstone may have gone. */
+/* Rows of a snapshot that ended with its sender's disk are in no vector, so that nobody can ever
+ * say that a deletion among them is everywhere. */
+static bool is_orphan(struct run *run, uint32_t node, struct bytes key, struct version version)
+{
+    if (run->verdict->disks_lost == 0)
+        return false;
+    uint32_t partition = key_partition(key, run->cluster.config.partitions_per_table);
+    struct partition_meta meta = node_partition(run, node, partition);
+    bool own = version.origin == run->cluster.nodes[node].region &&
+               version_epoch(version.seq) == version_epoch(meta.seq);
+    return !own && !vv_knows(&meta.vv, version.origin, version.seq);
+}
+
 static const char *node_differs(struct run *run, uint32_t node, bool tombstones_gone)
 {
     struct store_rows rows = node_items(run, node);
@@ -197,16 +215,18 @@ static const char *node_differs(struct run *run, uint32_t node, bool tombstones_
         if (record.kind != last->record.kind || !bytes_equal(record.item, last->record.item))
             return "a replica holds another image than was written";
         if (record_is_tombstone(&record)) {
-            if (tombstones_gone && hlc_ms(record.version.hlc) < run->collectable_ms)
+            if (tombstones_gone && hlc_ms(record.version.hlc) < run->collectable_ms &&
+                !is_orphan(run, node, item_key(rows.at[i].key), record.version))
                 return "a tombstone is never collected";
         } else {
             live++;
         }
     }
     uint32_t expected = 0;
-    for (uint32_t i = 0; i < ghost_key_count(run->ghost); i++)
-        if (!record_is_tombstone(&ghost_last(run->ghost, ghost_key_at(run->ghost, i))->record))
-            expected++;
+    for (uint32_t i = 0; i < ghost_key_count(run->ghost); i++) {
+        const struct ghost_record *last = ghost_last(run->ghost, ghost_key_at(run->ghost, i));
+        expected += last && !record_is_tombstone(&last->record);
+    }
     return live == expected ? NULL : "a replica lacks an item";
 }
 
@@ -225,8 +245,31 @@ static bool all_applied(struct run *run)
     return true;
 }
 
+void eventual_tell_vectors(struct run *run)
+{
+    for (uint32_t p = 0; p < run->cluster.config.partitions_per_table; p++) {
+        for (uint32_t i = 0; i < run->cluster.node_count; i++) {
+            struct partition_meta meta = node_partition(run, i, p);
+            buf_printf(&run->verdict->detail,
+                       "partition %u, node %u (%s): wrote %" PRIu64 "+%" PRIu64, p, i,
+                       region_id_name(run->cluster.nodes[i].region), version_epoch(meta.seq),
+                       meta.seq - version_epoch_base(version_epoch(meta.seq)));
+            for (uint32_t j = 0; j < meta.vv.count; j++) {
+                uint64_t seq = meta.vv.at[j].seq, epoch = version_epoch(seq);
+                buf_printf(&run->verdict->detail, ", %s %" PRIu64 "+%" PRIu64,
+                           region_id_name(meta.vv.at[j].origin), epoch,
+                           seq - version_epoch_base(epoch));
+            }
+            buf_append_text(&run->verdict->detail, "\n");
+        }
+    }
+}
+
 const char *eventual_difference(struct run *run, bool tombstones_gone)
 {
+    for (uint32_t i = 0; i < run->cluster.node_count; i++)
+        if (!eventual_disk_has_table(&run->cluster.nodes[i]))
+            return "a replica never gets back its table";
     if (!all_applied(run))
         return "a replica never takes in all that another has written";
     for (uint32_t i = 0; i < run->cluster.node_count; i++) {
@@ -237,37 +280,54 @@ const char *eventual_difference(struct run *run, bool tombstones_gone)
     return NULL;
 }
 
+/* A ledger's row (region/core/ledger_rows.c): a format and the table's number and name come first.
+ */
+static const char *check_row(struct run *run, struct bytes value)
+{
+    struct bytes name;
+    uint8_t format;
+    uint32_t number;
+    struct ledger_entry entry;
+    if (!bytes_take_u8(&value, &format) || !bytes_take_be32(&value, &number) ||
+        !bytes_take_prefixed(&value, &name) || !ledger_decode(value, &entry))
+        return "it cannot be read";
+    return ghost_ledger(run->ghost, entry.key, &entry.winner, &entry.loser);
+}
+
+void eventual_check_ledger(struct run *run, uint32_t node)
+{
+    struct store *store = run->cluster.nodes[node].store;
+    struct buf scratch = {0};
+    struct store_read read;
+    struct store_rows rows;
+    region_ledger_read(NULL, BYTES_NONE, UINT32_MAX, &scratch, &read);
+    read.bytes_max = UINT64_MAX;
+    check(store->ops->read(store, &read, &rows) == STORE_OK);
+    for (uint32_t i = 0; i < rows.count; i++) {
+        const char *wrong = check_row(run, rows.at[i].value);
+        run->verdict->conflicts++;
+        SOMETIMES(&run->cluster.sim, LOST_WRITE);
+        if (wrong) {
+            buf_printf(&run->verdict->detail, "ledger of node %u: %s\n", node, wrong);
+            eventual_violate(run, "a ledger row is not true");
+        }
+    }
+    buf_deinit(&scratch);
+}
+
 void eventual_check_ledgers(struct run *run)
 {
-    for (uint32_t i = 0; i < run->cluster.node_count; i++) {
-        struct sim_node *node = &run->cluster.nodes[i];
-        struct buf scratch = {0};
-        struct store_read read;
-        region_ledger_read(node->core, BYTES_NONE, UINT32_MAX, &scratch, &read);
-        read.bytes_max = UINT64_MAX;
-        struct store_rows rows;
-        check(node->store->ops->read(node->store, &read, &rows) == STORE_OK);
-        for (uint32_t j = 0; j < rows.count; j++) {
-            const struct table *table;
-            struct bytes name;
-            struct ledger_entry entry;
-            const char *wrong = "it cannot be read";
-            if (region_ledger_row(node->core, &rows.at[j], &table, &name, &entry))
-                wrong = ghost_ledger(run->ghost, entry.key, &entry.winner, &entry.loser);
-            run->verdict->conflicts++;
-            SOMETIMES(&run->cluster.sim, LOST_WRITE);
-            if (wrong) {
-                buf_printf(&run->verdict->detail, "ledger of node %u: %s\n", i, wrong);
-                eventual_violate(run, "a ledger row is not true");
-            }
-        }
-        buf_deinit(&scratch);
-    }
+    for (uint32_t i = 0; i < run->cluster.node_count; i++)
+        eventual_check_ledger(run, i);
     const struct ghost_record *missing = ghost_unaccounted(run->ghost, run->exact);
     if (missing) {
-        buf_printf(&run->verdict->detail, "missing: writer %" PRIu64 ", %s, seq %" PRIu64 "\n",
+        const struct ghost_record *last = ghost_last(run->ghost, missing->record.key);
+        buf_printf(&run->verdict->detail,
+                   "missing: writer %" PRIu64 ", %s, seq %" PRIu64 ", on disks 0x%x; "
+                   "greatest: writer %" PRIu64 ", %s, seq %" PRIu64 "\n",
                    missing->writer, region_id_name(missing->record.version.origin),
-                   missing->record.version.seq & 0xffff);
+                   missing->record.version.seq & 0xffff, missing->holders, last->writer,
+                   region_id_name(last->record.version.origin), last->record.version.seq & 0xffff);
         eventual_violate(run, "a lost write is in no ledger");
     }
 }

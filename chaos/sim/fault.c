@@ -76,6 +76,13 @@ void sim_plan_draw(struct sim_plan *plan, struct rng *rng, uint32_t nodes, uint6
     }
 }
 
+void sim_plan_add(struct sim_plan *plan, struct sim_fault fault)
+{
+    check(plan->count < array_len(plan->faults));
+    fault.number = (uint8_t)plan->count;
+    plan->faults[plan->count++] = fault;
+}
+
 void sim_plan_keep(struct sim_plan *plan, uint64_t numbers)
 {
     uint32_t count = 0;

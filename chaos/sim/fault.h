@@ -41,12 +41,12 @@ struct sim_fault {
     int64_t amount; /* ns of delay, ms of offset, ppm of rate, times slower */
 };
 
-enum { SIM_FAULTS_MAX = 12 };
-/* What eventual tables are tried with: a lost disk has lost its writes there. */
+enum { SIM_FAULTS_MAX = 12, SIM_FAULTS_ADDED_MAX = 8 }; /* drawn; and added to those */
+/* What eventual tables are tried with; which disks are lost is drawn apart (eventual_loss.c). */
 enum { SIM_FAULTS_EVENTUAL = (1 << SIM_FAULT_DISK_SLOW) - 1 };
 
 struct sim_plan {
-    struct sim_fault faults[SIM_FAULTS_MAX];
+    struct sim_fault faults[SIM_FAULTS_MAX + SIM_FAULTS_ADDED_MAX];
     uint32_t count;
 };
 
@@ -54,6 +54,8 @@ const char *sim_fault_name(enum sim_fault_kind kind);
 /* Faults within [from_ns, to_ns). `allowed` is a set of 1 << kind. */
 void sim_plan_draw(struct sim_plan *plan, struct rng *rng, uint32_t nodes, uint64_t from_ns,
                    uint64_t to_ns, uint32_t allowed);
+/* `number` is set here. */
+void sim_plan_add(struct sim_plan *plan, struct sim_fault fault);
 /* Leaves out what is not in the set of numbers. */
 void sim_plan_keep(struct sim_plan *plan, uint64_t numbers);
 void sim_plan_tell(const struct sim_plan *plan, struct sim_told *told);

@@ -16,7 +16,9 @@
     FIGURE(writes_unknown, "unknown")                                                              \
     FIGURE(reads, "reads")                                                                         \
     FIGURE(conflicts, "lost writes in ledgers")                                                    \
-    FIGURE(crashes, "crashes")
+    FIGURE(crashes, "crashes")                                                                     \
+    FIGURE(disks_lost, "disks lost")                                                               \
+    FIGURE(writes_lost, "writes lost with them")
 
 #define STRONG_FIGURES(FIGURE)                                                                     \
     FIGURE(writes, "writes")                                                                       \

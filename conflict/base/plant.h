@@ -15,6 +15,16 @@
     PLANT(ACK_EARLY, "ack-early")               /* a receiver acknowledges what is not durable */  \
     PLANT(REPLY_EARLY, "reply-early")           /* a client is answered before its write is */     \
     PLANT(DROP_BATCH, "drop-batch") /* the first batch after a reconnect is lost, and counts */    \
+    /* Eventual mode, when a Region's disk is lost. */                                             \
+    PLANT(REFILL_FROM_FIRST, "refill-from-first") /* by whoever is first, and nobody else */       \
+    PLANT(PAST_KEPT, "past-kept")       /* what one has of a lost disk, the others do not get */   \
+    PLANT(EPOCH_COVERS, "epoch-covers") /* who has something of a later life has the earlier */    \
+    PLANT(EPOCH_UNTOLD, "epoch-untold") /* a new life is not told of before it writes */           \
+    PLANT(EPOCH_REUSED, "epoch-reused") /* it gives out the numbers of the earlier */              \
+    PLANT(KNOWN_KEPT, "known-kept")     /* what a member had on its lost disk counts */            \
+    PLANT(ORPHANS_KEPT, "orphans-kept") /* rows of a snapshot whose sender's disk is lost */       \
+    PLANT(ROUND_AGAIN, "round-again")   /* questions are counted anew for a new life */            \
+    PLANT(SOURCE_LOST, "source-lost")   /* who was to be created by a lost Region is left to it */ \
     /* Strong mode. */                                                                             \
     PLANT(READ_NO_ROUND, "read-no-round") /* the leader reads without asking anybody */            \
     PLANT(READ_OWN_TERM, "read-own-term") /* a new leader answers with what it knows committed */  \

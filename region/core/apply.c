@@ -9,6 +9,7 @@
  * Its keys' lanes are read and pinned, not held: local writes go on, and all records are resolved
  * in one instant when the last lane is known. */
 
+#include "conflict/base/plant.h"
 #include "conflict/record.h"
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
@@ -23,7 +24,7 @@ struct apply {
     enum replicator_effect_kind kind;
     struct partition *partition;
     uint16_t peer, origin;
-    uint64_t apply_id, seq;
+    uint64_t apply_id, seq, epoch;
     struct vv vv;
     struct buf bytes;
     struct apply_row *rows;
@@ -246,6 +247,7 @@ void apply_begin(struct region *region, const struct replicator_effect *effect)
         .origin = effect->origin,
         .apply_id = effect->apply_id,
         .seq = effect->seq,
+        .epoch = effect->epoch,
     };
     if (effect->vv)
         apply->vv = *effect->vv;
@@ -275,7 +277,7 @@ void apply_lane_known(struct region *region, struct apply *apply, bool broken)
 
 void partition_outrun(struct region *region, struct partition *partition, uint64_t seq)
 {
-    if (seq <= partition->meta.seq)
+    if (seq <= partition->meta.seq || planted(PLANT_EPOCH_REUSED))
         return;
     uint64_t epoch = version_epoch(seq) + 1;
     if (epoch >> (64 - VERSION_EPOCH_SHIFT) != 0)
@@ -283,6 +285,8 @@ void partition_outrun(struct region *region, struct partition *partition, uint64
     trace_emit(&region->config.trace, TRACE_WARN,
                "a peer knows later writes of ours than we do, new epoch table=%s partition=%u",
                partition->table->d.table.name, partition->index);
+    if (partition->meta.seq > version_epoch_base(version_epoch(partition->meta.seq)))
+        vv_raise(&partition->meta.vv, region->config.region, partition->meta.seq);
     partition->meta.seq = version_epoch_base(epoch);
     if (region->meta.epoch < epoch)
         region->meta.epoch = epoch;
@@ -370,6 +374,9 @@ static bool apply_rows(struct region *region, struct apply *apply)
         resolve_row(region, apply, batch, i);
     if (apply->kind == REPLICATOR_APPLY && apply->origin != region->config.region)
         vv_raise(&apply->partition->meta.vv, apply->origin, apply->seq);
+    if (apply->kind == REPLICATOR_APPLY_SNAPSHOT)
+        vv_raise(&apply->partition->meta.partial, apply->peer,
+                 version_epoch_base(apply->epoch) + 1);
     batch_emit(region, batch);
     unpin_rows(region, apply);
     return true;
@@ -379,11 +386,16 @@ static void finish_snapshot(struct region *region, struct apply *apply)
 {
     struct batch *batch = begin_batch(region, apply);
     uint16_t own = region->config.region;
+    struct partition_meta *meta = &apply->partition->meta;
     partition_outrun(region, apply->partition, vv_get(&apply->vv, own));
     for (uint32_t i = 0; i < apply->vv.count; i++) {
-        if (apply->vv.at[i].origin != own)
-            vv_raise(&apply->partition->meta.vv, apply->vv.at[i].origin, apply->vv.at[i].seq);
+        uint16_t origin = apply->vv.at[i].origin;
+        uint64_t seq = apply->vv.at[i].seq;
+        /* Of our own it may have what an earlier disk of ours had. */
+        if (origin != own || version_epoch(seq) != version_epoch(meta->seq))
+            vv_raise(&meta->vv, origin, seq);
     }
+    vv_drop(&meta->partial, apply->peer, apply->epoch);
     batch_emit(region, batch);
 }
 
@@ -445,6 +457,7 @@ static bool take_turn(struct region *region, struct apply *apply)
     case REPLICATOR_CAUGHT_UP:
     case REPLICATOR_ACKED:
     case REPLICATOR_PEER_AHEAD:
+    case REPLICATOR_ORPHANS_SHARED:
         break;
     }
     unreachable();
@@ -474,6 +487,9 @@ void apply_durable(struct region *region, struct apply *apply, bool durable)
         apply_advance(region, partition);
         return;
     }
+    if (partition->replica &&
+        (apply->kind == REPLICATOR_APPLY_SNAPSHOT || apply->kind == REPLICATOR_FINISH_SNAPSHOT))
+        replica_note_partial(partition->replica, &partition->meta.partial);
     if (!apply->orphan)
         report(region, apply, true);
     if (partition->replica)

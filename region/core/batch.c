@@ -145,6 +145,8 @@ void batch_emit(struct region *region, struct batch *batch)
                             buf_view(value));
     }
     put_clock(region, batch);
+    if (partition)
+        batch->epoch = version_epoch(partition->meta.seq);
     batch->id = ++region->batch_last;
     list_append(&region->batches, &batch->link);
     region->persist_bytes += batch->bytes.len;
@@ -254,6 +256,8 @@ static void make_durable(struct region *region, struct batch *batch)
         struct table *table = &partition->table->d.table;
         table->item_count += (uint64_t)batch->items;
         table->size_bytes += (uint64_t)batch->size;
+        if (partition->replica)
+            replica_note_epoch(partition->replica, batch->epoch);
         if (batch->hlc) {
             check(batch->seq > partition->seq_durable);
             partition->seq_durable = batch->seq;

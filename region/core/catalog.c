@@ -325,6 +325,7 @@ void change_durable(struct region *region, struct change_op *change, bool durabl
         change_abort(region, change);
         return;
     }
+    uint32_t charges = group_charges(region, table);
     adopt(table, &change->next);
     region->tables_changed = true;
     switch (change->kind) {
@@ -345,7 +346,11 @@ void change_durable(struct region *region, struct change_op *change, bool durabl
     }
     if (!table->d.dropped) {
         group_settle(region, table);
-        if (!change->told)
+        /* A table that is new here because our store was lost may be new to others for the same
+         * reason, and they may have said so before we knew of it. And of a change that we began
+         * before, and are still to see through, it is not known any more whom we have told. */
+        bool begun = (group_charges(region, table) & ~charges) != 0;
+        if (!change->told || change->kind == CHANGE_CREATE || begun)
             group_mark_dirty(region, table);
     }
     control_answer_change(region, change);

@@ -57,6 +57,13 @@ void stash_merge(struct region *region, struct table_state *table)
     take_in(region, table, &stash);
 }
 
+/* A peer is to be told once more: what it has just answered may be older than what it says now. */
+static void note_behind(struct table_state *table, uint32_t bit)
+{
+    table->dirty |= bit;
+    table->dirty_generation++;
+}
+
 void gossip(struct region *region, uint16_t peer, struct bytes descriptions)
 {
     uint32_t index = peer_index(region, peer);
@@ -74,7 +81,7 @@ void gossip(struct region *region, uint16_t peer, struct bytes descriptions)
         table->gossip_round = round;
         take_in(region, table, &theirs);
         if (!theirs.grave && group_merge(region, &theirs, &table->d))
-            table->dirty |= bit; /* it does not know what we know */
+            note_behind(table, bit); /* it does not know what we know */
     }
     if (bad) {
         trace_emit(&region->config.trace, TRACE_WARN, "malformed table descriptions peer=%s",
@@ -87,7 +94,7 @@ void gossip(struct region *region, uint16_t peer, struct bytes descriptions)
         if (!member || table->hidden || member->state == MEMBER_REMOVED)
             continue;
         if (table->gossip_round != round)
-            table->dirty |= bit; /* it has lost the table, or was never told of it */
+            note_behind(table, bit); /* it has lost the table, or was never told of it */
     }
     group_advance_all(region);
 }
@@ -168,10 +175,14 @@ static void create_replica(struct region *region, uint16_t caller, uint64_t toke
         call_answer(region, token, possible, NULL);
         return;
     }
+    const struct member *source = group_member(&d, own->source);
+    bool orphan = own->state == MEMBER_CREATING && own->source != caller &&
+                  (!source || source->state != MEMBER_ACTIVE);
     /* A member of a strong table that has lost its store stays what it is: it votes and serves
      * again when its groups have rebuilt it, as a Region does that was away for long. */
-    if (own->state == MEMBER_ACTIVE && !strong) {
-        /* Our store has been lost: begin again, from the one who told us. */
+    if ((own->state == MEMBER_ACTIVE || orphan) && !strong) {
+        /* Our store has been lost (and perhaps that of the one who was filling it again): begin
+         * again, from the one who told us. */
         group_set_member(region, &d, own->region, MEMBER_CREATING);
         own = group_member(&d, region->config.region);
         own->source = caller;

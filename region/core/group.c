@@ -19,6 +19,7 @@
  * Members of a strong table have the same registers, but no log flows between them in this way: its
  * groups (strong.h) carry everything. group_strong.c takes their steps. */
 
+#include "conflict/base/plant.h"
 #include "conflict/region_id.h"
 #include "region/core/region_internal.h"
 #include "region/core/strong.h"
@@ -137,6 +138,17 @@ static bool in_charge(const struct region *region, const struct member *member)
            (member->state == MEMBER_DELETING && member->stamp.region == own);
 }
 
+uint32_t group_charges(const struct region *region, const struct table_state *table)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < table->d.member_count; i++) {
+        uint32_t index = peer_index(region, table->d.members[i].region);
+        if (index != VV_MAX && in_charge(region, &table->d.members[i]))
+            mask |= (uint32_t)1 << index;
+    }
+    return mask;
+}
+
 static void show_member(struct table *shown, const struct strong_setup *strong,
                         const struct member *member)
 {
@@ -199,10 +211,11 @@ static void open_partitions(struct region *region, struct table_state *table)
             .vv = partition->meta.vv,
             .log_first = partition->meta.log_first,
             .log_bytes = partition->meta.log_bytes,
+            .epoch = version_epoch(partition->seq_durable),
+            .partial = partition->meta.partial,
             .owner = partition,
         };
-        /* An epoch without a write yet is no position: a Region that claimed it would claim to know
-         * all that an earlier life of it had written. */
+        /* An epoch without a write yet is no position. */
         if (partition->seq_durable > version_epoch_base(version_epoch(partition->seq_durable)))
             vv_raise(&state.vv, region->config.region, partition->seq_durable);
         memcpy(state.group_id, table->d.table.group_id, sizeof(state.group_id));
@@ -232,8 +245,6 @@ static void join_member(struct region *region, struct table_state *table,
         if (!wanted || (table->joins[index].joined && !anew))
             continue;
         replicator_add_member(region->replicator, partition->replica, member->region);
-        if (member->state == MEMBER_CREATING)
-            replicator_member_begins(partition->replica, member->region);
     }
     if (wanted && (!table->joins[index].joined || anew))
         table->joins[index].since = member->stamp;
@@ -302,6 +313,17 @@ void group_settle(struct region *region, struct table_state *table)
 
 /* ---- Step by step ---- */
 
+/* Whether another Region will create this member. One that has lost its own store meanwhile may
+ * not: two that were to create each other would wait for ever. */
+static bool left_to_another(const struct region *region, struct table_state *table,
+                            const struct member *member)
+{
+    if (member->state != MEMBER_CREATING || member->source == region->config.region)
+        return false;
+    const struct member *source = group_member(&table->d, member->source);
+    return source && (source->state == MEMBER_ACTIVE || planted(PLANT_SOURCE_LOST));
+}
+
 /* Members that are to have our description: not those that another Region has yet to create. */
 static uint32_t audience(struct region *region, struct table_state *table)
 {
@@ -310,7 +332,7 @@ static uint32_t audience(struct region *region, struct table_state *table)
         const struct member *member = &table->d.members[i];
         uint32_t index = peer_index(region, member->region);
         if (index != VV_MAX && member->state != MEMBER_REMOVED &&
-            (member->state != MEMBER_CREATING || member->source == region->config.region))
+            !left_to_another(region, table, member))
             mask |= (uint32_t)1 << index;
     }
     return mask;

@@ -191,11 +191,13 @@ void partition_meta_encode(const struct partition_meta *meta, struct buf *to)
     buf_append_varint(to, meta->bytes);
     buf_append_varint(to, meta->tombstones);
     vv_encode(&meta->vv, to);
-    if (meta->applied_index > 0) {
+    if (meta->applied_index > 0 || meta->partial.count > 0) {
         buf_append_varint(to, meta->applied_index);
         buf_append_varint(to, meta->applied_term);
         buf_append_be16(to, meta->sealed);
     }
+    if (meta->partial.count > 0)
+        vv_encode(&meta->partial, to);
 }
 
 bool partition_meta_decode(struct bytes from, struct partition_meta *ret)
@@ -209,7 +211,8 @@ bool partition_meta_decode(struct bytes from, struct partition_meta *ret)
     if (from.len != 0 &&
         (!bytes_take_varint(&from, &meta.applied_index) ||
          !bytes_take_varint(&from, &meta.applied_term) || !bytes_take_be16(&from, &meta.sealed) ||
-         from.len != 0 || meta.applied_index == 0))
+         (from.len != 0 && !vv_decode(&from, &meta.partial)) || from.len != 0 ||
+         (meta.applied_index == 0 && meta.partial.count == 0)))
         return false;
     *ret = meta;
     return true;

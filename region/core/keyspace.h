@@ -97,7 +97,8 @@ struct partition_meta {
     uint64_t log_first; /* first of our own still logged; 0: none is */
     uint64_t log_bytes;
     uint64_t items, bytes, tombstones;
-    struct vv vv;                         /* of the other Regions' logs */
+    struct vv vv;      /* of the other Regions' logs, and of our own of earlier epochs */
+    struct vv partial; /* replicator.h's replica_state */
     uint64_t applied_index, applied_term; /* strong: the last entry that the items hold */
     uint16_t sealed; /* strong: nothing comes behind that entry; the Region it was sealed for */
 };

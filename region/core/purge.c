@@ -39,7 +39,7 @@ static bool fits(const struct purge_rule *rule, struct bytes key, struct bytes b
         (!record_is_tombstone(&record) || record.version.hlc >= rule->hlc_horizon ||
          hlc_ms(record.version.hlc) > rule->wall_ms_max))
         return false;
-    if (!rule->unread && record.version.seq > vv_get(&rule->vv, record.version.origin))
+    if (!rule->unread && !vv_knows(&rule->vv, record.version.origin, record.version.seq))
         return false;
     uint32_t low = 0, high = rule->keep_count;
     while (low < high) {

@@ -18,20 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A row key starts with a hash of its partition key (key.h), so lanes need no further hashing. */
-#define HASH_FUNCTION(at, len, to) ((to) = lane_hash((at), (len)))
-static inline unsigned lane_hash(const void *at, unsigned len)
-{
-    const unsigned char *bytes = at;
-    unsigned hash = 2166136261U;
-    /* Table number and hash64; then the tail, which tells the items of one collection apart. */
-    unsigned head = len < 12 ? len : 12;
-    for (unsigned i = 0; i < head; i++)
-        hash = (hash ^ bytes[i]) * 16777619U;
-    for (unsigned i = len > head + 16 ? len - 16 : head; i < len; i++)
-        hash = (hash ^ bytes[i]) * 16777619U;
-    return hash;
-}
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define HASH_FUNCTION(at, len, to) ((to) = (unsigned)XXH3_64bits((at), (len)))
 #include <uthash.h>
 /* Shorter chains than uthash's: each link is a lane out of the cache. */
 #undef HASH_BKT_CAPACITY_THRESH
@@ -213,6 +203,7 @@ struct batch {
     /* To be noted once it is durable. */
     int64_t items, size;
     uint64_t seq, hlc;  /* of its local write; hlc 0: none */
+    uint64_t epoch;     /* of the partition's next local write */
     uint64_t log_bytes; /* that it added */
     uint64_t reserved;  /* clock reservation; 0: none */
     enum { STRONG_BATCH_LOG, STRONG_BATCH_APPLY, STRONG_BATCH_INSTALL } strong_part;
@@ -592,6 +583,8 @@ void group_advance(struct region *region, struct table_state *table);
 void group_advance_all(struct region *region);
 void group_caught_up(struct region *region, struct partition *partition, uint16_t peer);
 void group_close(struct region *region, struct table_state *table);
+/* The other members of which this Region is seeing a change through, by index of config.peers. */
+uint32_t group_charges(const struct region *region, const struct table_state *table);
 void group_mark_dirty(struct region *region, struct table_state *table);
 /* Tells the Regions of the mask, by index of config.peers. */
 void group_push(struct region *region, struct table_state *table, uint32_t mask);

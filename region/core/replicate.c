@@ -123,6 +123,15 @@ static void perform(struct region *region, const struct replicator_effect *effec
         return;
     case REPLICATOR_ACKED:
         return;
+    case REPLICATOR_ORPHANS_SHARED: {
+        struct partition *partition = partition_of(effect->replica);
+        struct batch *batch = batch_begin(region, partition, OWNER_NONE, NULL);
+        for (uint32_t i = 0; i < effect->vv->count; i++)
+            vv_drop(&partition->meta.partial, effect->vv->at[i].origin,
+                    version_epoch(effect->vv->at[i].seq));
+        batch_emit(region, batch);
+        return;
+    }
     case REPLICATOR_PEER_AHEAD: {
         struct partition *partition = partition_of(effect->replica);
         if (effect->seq <= partition->meta.seq)

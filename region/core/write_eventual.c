@@ -34,7 +34,8 @@ void write_begin(struct region *region, struct op *op, uint64_t token)
 }
 
 /* All that the writer has seen: what its Region holds of the other logs, and what the stored record
- * rested on. Its own log needs no entry, as one origin's writes are ordered by their numbers. */
+ * rested on. Its own log needs no entry for this epoch, as its writes are ordered by their numbers.
+ */
 static void make_dep(const struct region *region, const struct partition *partition,
                      const struct record *stored, struct vv *ret)
 {
@@ -42,13 +43,14 @@ static void make_dep(const struct region *region, const struct partition *partit
     if (!stored)
         return;
     uint16_t own = region->config.region;
+    uint64_t epoch = version_epoch(partition->meta.seq);
     /* When there are too many origins the rest is left out: seen less is never wrong, only louder.
      */
     for (uint32_t i = 0; i < stored->dep.count; i++) {
-        if (stored->dep.at[i].origin != own)
+        if (stored->dep.at[i].origin != own || version_epoch(stored->dep.at[i].seq) != epoch)
             vv_raise(ret, stored->dep.at[i].origin, stored->dep.at[i].seq);
     }
-    if (stored->version.origin != own)
+    if (stored->version.origin != own || version_epoch(stored->version.seq) != epoch)
         vv_raise(ret, stored->version.origin, stored->version.seq);
 }
 

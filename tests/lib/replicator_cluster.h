@@ -21,8 +21,12 @@ static inline void cluster_trace(void *context, enum trace_level level, const ch
 
 static inline void node_open(struct node *node)
 {
-    struct replica_state state = {
-        .partition = 0, .vv = node->vv, .log_first = node->log_first, .owner = node};
+    struct replica_state state = {.partition = 0,
+                                  .vv = node->vv,
+                                  .epoch = node->epoch,
+                                  .partial = node->partial,
+                                  .log_first = node->log_first,
+                                  .owner = node};
     memcpy(state.group_id, "a global table..", sizeof(state.group_id));
     for (uint32_t i = 0; i < node->log_count; i++)
         state.log_bytes += node->log[i].body.len + node->log[i].key.len;
@@ -60,7 +64,7 @@ static inline void node_wipe(struct node *node)
     node->rows = node->log = NULL;
     node->row_count = node->log_count = 0;
     node->log_first = 0;
-    node->vv = (struct vv){0};
+    node->vv = node->partial = (struct vv){0};
     node->epoch++;
 }
 

@@ -33,7 +33,7 @@ struct frame_queue {
 
 struct task { /* what the owner was asked and has not answered */
     enum replicator_effect_kind kind;
-    uint64_t id, seq;
+    uint64_t id, seq, epoch;
     uint16_t peer;
     uint32_t rows_max;
     struct buf after, begin, end;
@@ -56,7 +56,7 @@ struct node {
     struct row *log; /* first is log_first */
     uint32_t log_count;
     uint64_t log_first, log_bytes, epoch;
-    struct vv vv;
+    struct vv vv, partial;
     uint16_t members[NODES];
     uint32_t member_count;
     struct task *tasks;
@@ -201,8 +201,10 @@ static inline void frame_say(struct cluster *cluster, const struct node *from,
         if (m.kind == WIRE_HEARTBEAT)
             ADD(" stamped=%llu sent=%llu", (unsigned long long)p->stamped,
                 (unsigned long long)p->sent);
-        if (p->snapshot_id)
+        if (p->snapshot_id && m.kind == WIRE_HEARTBEAT)
             ADD(" snapshot=%u", p->snapshot_chunks);
+        else if (p->snapshot_id)
+            ADD(" took-snapshot");
         if (m.kind == WIRE_RESUME)
             ADD(" have=%llu", (unsigned long long)p->have);
         for (uint32_t v = 0; v < p->vv.count; v++)

@@ -74,6 +74,7 @@ static inline void task_add(struct node *node, const struct replicator_effect *e
                           .id = read ? e->id : e->apply_id,
                           .seq = e->seq,
                           .peer = e->peer,
+                          .epoch = e->epoch,
                           .rows_max = e->rows_max};
     buf_append_bytes(&task->after, e->after);
     buf_append_bytes(&task->begin, e->begin);
@@ -114,11 +115,18 @@ static inline void node_collect(struct node *node, const struct vv *vv, uint64_t
     for (uint32_t i = 0; i < node->row_count;) {
         struct record record = row_record(&node->rows[i]);
         if (record_is_tombstone(&record) && record.version.hlc < hlc &&
-            record.version.seq <= vv_get(vv, record.version.origin))
+            vv_knows(vv, record.version.origin, record.version.seq))
             row_remove(node, i);
         else
             i++;
     }
+}
+
+static inline void node_whole(struct node *node, const struct vv *vv)
+{
+    say(node->cluster, "%s: orphans shared", node->name);
+    for (uint32_t i = 0; i < vv->count; i++)
+        vv_drop(&node->partial, vv->at[i].origin, version_epoch(vv->at[i].seq));
 }
 
 static inline void effect_do(struct node *node, const struct replicator_effect *e)
@@ -184,6 +192,9 @@ static inline void effect_do(struct node *node, const struct replicator_effect *
         return;
     case REPLICATOR_ACKED:
         say(cluster, "%s: %s acknowledged %llu", name, peer->name, seq);
+        return;
+    case REPLICATOR_ORPHANS_SHARED:
+        node_whole(node, e->vv);
         return;
     case REPLICATOR_PEER_AHEAD:
         say(cluster, "%s: %s is ahead with %llu", name, peer->name, seq);
@@ -259,13 +270,18 @@ static inline void answer_apply(struct node *node, const struct task *task)
         check(vv_raise(&node->vv, task->peer, task->seq));
     if (task->kind == REPLICATOR_FINISH_SNAPSHOT)
         check(vv_join(&node->vv, &task->vv));
+    if (task->kind == REPLICATOR_APPLY_SNAPSHOT)
+        check(vv_raise(&node->partial, task->peer, version_epoch_base(task->epoch) + 1));
+    if (task->kind == REPLICATOR_FINISH_SNAPSHOT)
+        vv_drop(&node->partial, task->peer, task->epoch);
+    replica_note_partial(node->replica, &node->partial);
     for (uint32_t i = 0; task->kind == REPLICATOR_SWEEP_SNAPSHOT && i < node->row_count;) {
         struct record record = row_record(&node->rows[i]);
         struct bytes key = buf_view(&node->rows[i].key);
         bool inside = bytes_compare(key, buf_view(&task->begin)) > 0 &&
                       (!task->end.len || bytes_compare(key, buf_view(&task->end)) <= 0);
         if (inside && !task_names(task, key) &&
-            record.version.seq <= vv_get(&task->vv, record.version.origin))
+            vv_knows(&task->vv, record.version.origin, record.version.seq))
             row_remove(node, i);
         else
             i++;

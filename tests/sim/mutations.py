@@ -4,8 +4,9 @@
 
     mutations.py --plants PLANT.H "KIND SEEDS PROGRAM BUG;BUG;..."...
 
-KIND is a world of the simulator, whose PROGRAM looks for BUG in so many SEEDS; or `rules`, a test of schedules
-made by hand, which must fail. Prints a table, and fails when a bug is not caught, or is nobody's to catch."""
+KIND is a world of the simulator, whose PROGRAM looks for BUG in so many SEEDS (or FIRST+SEEDS, from that one on);
+or `rules`, a test of schedules made by hand, which must fail. Prints a table, and fails when a bug is not caught, or
+is nobody's to catch."""
 
 import os
 import re
@@ -15,12 +16,13 @@ import time
 
 
 def run_world(program, bug, seeds):
-    done = subprocess.run([program, "--seeds", seeds, "--plant", bug], stdout=subprocess.PIPE,
+    first, _, count = seeds.rpartition("+")
+    done = subprocess.run([program, "--first", first or "1", "--seeds", count, "--plant", bug], stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True)
     found = re.search(r"caught after (\d+) seeds?(, by a check)?", done.stdout)
     if done.returncode != 0 or not found or "NOT CAUGHT" in done.stdout:
         return False, f"not in {seeds} seeds"
-    return True, f"seed {found[1]}" + (", by a core's own check" if found[2] else "")
+    return True, f"seed {int(first or 1) + int(found[1]) - 1}" + (", by a core's own check" if found[2] else "")
 
 
 def run_rules(program, bug, _seeds):

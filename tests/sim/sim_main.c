@@ -19,6 +19,8 @@ static void run(uint64_t seed, bool trace, bool count, struct seed_result *ret)
         totals.reads += verdict.reads;
         totals.conflicts += verdict.conflicts;
         totals.crashes += verdict.crashes;
+        totals.disks_lost += verdict.disks_lost;
+        totals.writes_lost += verdict.writes_lost;
     }
     *ret = (struct seed_result){.violation = verdict.violation,
                                 .detail = verdict.detail,
@@ -29,9 +31,10 @@ static void run(uint64_t seed, bool trace, bool count, struct seed_result *ret)
 static void print_totals(void)
 {
     printf("%" PRIu64 " writes acknowledged, %" PRIu64 " unknown, %" PRIu64 " reads, %" PRIu64
-           " lost-write rows, %" PRIu64 " crashes\n",
+           " lost-write rows, %" PRIu64 " crashes, %" PRIu64 " disks lost and %" PRIu64
+           " writes with them\n",
            totals.writes_acknowledged, totals.writes_unknown, totals.reads, totals.conflicts,
-           totals.crashes);
+           totals.crashes, totals.disks_lost, totals.writes_lost);
 }
 
 int main(int argc, char **argv)

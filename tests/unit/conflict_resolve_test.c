@@ -184,6 +184,20 @@ static void ties_go_to_the_greater_region(void **state)
     assert_int_equal(resolve(&high, &low).winner, RESOLVE_STORED);
 }
 
+/* What a Region wrote before it lost its disk it has seen only if it came back to it. */
+static void a_lost_disk_has_seen_nothing(void **state)
+{
+    (void)state;
+    struct record before = {.kind = RECORD_PUT, .version = {1, 7, version_epoch_base(1) + 5}};
+    struct record after = {.kind = RECORD_PUT, .version = {2, 7, version_epoch_base(2) + 1}};
+    assert_int_equal(resolve(&before, &after).winner, RESOLVE_INCOMING);
+    assert_int_equal(resolve(&before, &after).relation, RESOLVE_CONCURRENT);
+    assert_true(vv_raise(&after.dep, 7, version_epoch_base(1) + 4));
+    assert_int_equal(resolve(&before, &after).relation, RESOLVE_CONCURRENT);
+    assert_true(vv_raise(&after.dep, 7, version_epoch_base(1) + 5));
+    assert_int_equal(resolve(&before, &after).relation, RESOLVE_SUCCESSION);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +205,7 @@ int main(void)
         cmocka_unit_test(relations_are_what_happened),
         cmocka_unit_test(late_is_the_plain_clocks_doing),
         cmocka_unit_test(ties_go_to_the_greater_region),
+        cmocka_unit_test(a_lost_disk_has_seen_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

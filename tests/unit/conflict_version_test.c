@@ -139,6 +139,131 @@ static void a_full_vector_refuses_one_more(void **state)
     assert_memory_equal(&vv, &before, sizeof(vv)); /* all or nothing */
 }
 
+/* Vectors of origins that began anew, against a table of origins and epochs. */
+enum { TWIN_ORIGINS = 4, TWIN_EPOCHS = VV_EPOCHS_MAX };
+
+struct epoch_twin {
+    uint64_t last[TWIN_ORIGINS + 1][TWIN_EPOCHS + 1];
+};
+
+static uint64_t seq_of(uint64_t epoch, uint64_t number)
+{
+    return version_epoch_base(epoch) + number;
+}
+
+static struct vv draw_epochs(struct rng *rng, struct epoch_twin *twin)
+{
+    struct vv vv = {0};
+    for (uint64_t n = rng_below(rng, 12); n > 0; n--) {
+        uint16_t origin = (uint16_t)rng_between(rng, 1, TWIN_ORIGINS);
+        uint64_t epoch = rng_between(rng, 1, TWIN_EPOCHS), number = rng_between(rng, 1, 4);
+        assert_true(vv_raise(&vv, origin, seq_of(epoch, number)));
+        if (number > twin->last[origin][epoch])
+            twin->last[origin][epoch] = number;
+    }
+    return vv;
+}
+
+static void compare_epochs(const struct vv *vv, const struct epoch_twin *twin)
+{
+    for (uint16_t origin = 1; origin <= TWIN_ORIGINS; origin++) {
+        uint64_t newest = 0;
+        for (uint64_t epoch = 1; epoch <= TWIN_EPOCHS; epoch++) {
+            uint64_t last = twin->last[origin][epoch];
+            newest = last ? seq_of(epoch, last) : newest;
+            assert_int_equal(vv_in_epoch(vv, origin, epoch), last ? seq_of(epoch, last) : 0);
+            assert_true(vv_knows(vv, origin, seq_of(epoch, last)));
+            assert_false(vv_knows(vv, origin, seq_of(epoch, last + 1)));
+        }
+        assert_int_equal(vv_get(vv, origin), newest);
+    }
+}
+
+static void a_later_epoch_says_nothing_of_an_earlier(void **state)
+{
+    (void)state;
+    struct rng rng;
+    rng_init(&rng, 3);
+    for (int i = 0; i < 5000; i++) {
+        struct epoch_twin a = {0}, b = {0};
+        struct vv x = draw_epochs(&rng, &a), y = draw_epochs(&rng, &b), joined = x, back;
+        compare_epochs(&x, &a);
+        bool covers = true;
+        for (int origin = 1; origin <= TWIN_ORIGINS; origin++) {
+            for (int epoch = 1; epoch <= TWIN_EPOCHS; epoch++) {
+                covers = covers && a.last[origin][epoch] >= b.last[origin][epoch];
+                if (b.last[origin][epoch] > a.last[origin][epoch])
+                    a.last[origin][epoch] = b.last[origin][epoch];
+            }
+        }
+        assert_int_equal(vv_covers(&x, &y), covers);
+        assert_true(vv_join(&joined, &y));
+        compare_epochs(&joined, &a);
+        cleanup(buf_deinit) struct buf bytes = {0};
+        vv_encode(&joined, &bytes);
+        struct bytes rest = buf_view(&bytes);
+        assert_true(vv_decode(&rest, &back));
+        compare_epochs(&back, &a);
+        uint16_t origin = (uint16_t)rng_between(&rng, 1, TWIN_ORIGINS);
+        uint64_t epoch = rng_between(&rng, 1, TWIN_EPOCHS);
+        a.last[origin][epoch] = 0;
+        vv_drop(&joined, origin, epoch);
+        for (uint64_t at = 1; at <= TWIN_EPOCHS; at++)
+            assert_int_equal(vv_in_epoch(&joined, origin, at),
+                             a.last[origin][at] ? seq_of(at, a.last[origin][at]) : 0);
+    }
+}
+
+/* Each epoch that is dropped for want of room counts as known, so that nobody asks for it for ever.
+ */
+static void the_oldest_epochs_are_forgotten(void **state)
+{
+    (void)state;
+    struct vv vv = {0}, before;
+    for (uint64_t epoch = 1; epoch <= VV_EPOCHS_MAX + 2; epoch++)
+        assert_true(vv_raise(&vv, 7, seq_of(epoch, 5)));
+    assert_int_equal(vv.count, VV_EPOCHS_MAX);
+    assert_true(vv_knows(&vv, 7, seq_of(1, 9)));
+    assert_false(vv_knows(&vv, 7, seq_of(3, 9)));
+    assert_false(vv_knows(&vv, 7, seq_of(VV_EPOCHS_MAX + 3, 1)));
+    before = vv;
+    assert_true(vv_raise(&vv, 7, seq_of(1, 9)));
+    assert_memory_equal(&vv, &before, sizeof(vv));
+    /* New origins take the room of old epochs, never that of an origin. */
+    for (uint16_t id = 10; id < 10 + VV_MAX - 1; id++)
+        assert_true(vv_raise(&vv, id, seq_of(1, 1)));
+    assert_int_equal(vv.count, VV_MAX);
+    assert_int_equal(vv_get(&vv, 7), seq_of(VV_EPOCHS_MAX + 2, 5));
+    assert_true(vv_knows(&vv, 7, seq_of(4, 9)));
+    assert_false(vv_raise(&vv, 30, 1));
+    assert_true(vv_raise(&vv, 12, seq_of(2, 1)));
+    assert_int_equal(vv_get(&vv, 12), seq_of(2, 1));
+    assert_int_equal(vv.count, VV_MAX);
+}
+
+static void epochs_out_of_order_are_refused(void **state)
+{
+    (void)state;
+    uint64_t seqs[] = {seq_of(1, 1), seq_of(2, 1), seq_of(3, 1), seq_of(4, 1)};
+    for (int swapped = 0; swapped < 3; swapped++) {
+        for (uint8_t count = 2; count <= 4; count++) {
+            cleanup(buf_deinit) struct buf bytes = {0};
+            buf_append_u8(&bytes, count);
+            for (uint8_t i = 0; i < count; i++) {
+                buf_append_varint(&bytes, 5);
+                /* In order; one epoch twice; or the wrong way round. */
+                uint64_t seq = swapped == 0   ? seqs[i]
+                               : swapped == 1 ? seq_of(1, (uint64_t)i + 1)
+                                              : seqs[3 - i];
+                buf_append_varint(&bytes, seq);
+            }
+            struct bytes rest = buf_view(&bytes);
+            struct vv vv;
+            assert_int_equal(vv_decode(&rest, &vv), swapped == 0 && count <= VV_EPOCHS_MAX);
+        }
+    }
+}
+
 static void disorder_is_refused(void **state)
 {
     (void)state;
@@ -161,6 +286,9 @@ int main(void)
         cmocka_unit_test(what_follows_what),
         cmocka_unit_test(vectors_are_maps),
         cmocka_unit_test(a_full_vector_refuses_one_more),
+        cmocka_unit_test(a_later_epoch_says_nothing_of_an_earlier),
+        cmocka_unit_test(the_oldest_epochs_are_forgotten),
+        cmocka_unit_test(epochs_out_of_order_are_refused),
         cmocka_unit_test(disorder_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

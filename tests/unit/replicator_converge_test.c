@@ -19,6 +19,7 @@ struct storm {
     struct cluster *cluster;
     struct rng rng;
     struct ghost ghosts[KEYS];
+    struct version deletes[KEYS]; /* the last */
     uint32_t writes;
     bool loss;
     bool exact_trim; /* no log is ever cut in this storm */
@@ -33,6 +34,8 @@ static void write_one(struct storm *storm, struct node *node)
     snprintf(value, sizeof(value), "%u", ++storm->writes);
     struct version version = node_write(node, name, deleted ? NULL : value);
     struct ghost *ghost = &storm->ghosts[key];
+    if (deleted && version_compare(version, storm->deletes[key]) > 0)
+        storm->deletes[key] = version;
     if (version_compare(version, ghost->version) > 0)
         *ghost = (struct ghost){version, deleted, storm->writes};
 }
@@ -257,6 +260,84 @@ static void run_exile(uint64_t seed)
     storm_end(&storm, seed);
 }
 
+/* ---- Lost disks ---- */
+
+/* What the others hold is what must stay; of what only the lost disk had, nothing is expected. */
+static void lose_disk(struct storm *storm, struct node *node)
+{
+    if (node->replicator)
+        node_stop(node);
+    node_wipe(node);
+    for (uint32_t key = 0; key < KEYS; key++) {
+        struct ghost *ghost = &storm->ghosts[key];
+        char name[16];
+        snprintf(name, sizeof(name), "k%02u", key);
+        *ghost = (struct ghost){0};
+        for (int i = 0; i < NODES; i++) {
+            struct row *row = row_find(&storm->cluster->nodes[i], bytes_text(name));
+            struct record record = {0};
+            if (row)
+                record = row_record(row);
+            if (row && version_compare(record.version, ghost->version) > 0)
+                *ghost = (struct ghost){.version = record.version,
+                                        .deleted = record_is_tombstone(&record)};
+        }
+    }
+}
+
+/* All hold the same, and of each key at least what must have stayed: what was under way from a lost
+ * disk may have come later. */
+static void compare_with_each_other(const struct storm *storm, uint64_t seed)
+{
+    const struct node *first = &storm->cluster->nodes[0];
+    for (uint32_t key = 0; key < KEYS; key++) {
+        char name[16];
+        snprintf(name, sizeof(name), "k%02u", key);
+        struct version held[NODES] = {0};
+        for (int i = 0; i < NODES; i++) {
+            struct row *row = row_find(&storm->cluster->nodes[i], bytes_text(name));
+            if (row && !record_is_tombstone(&(struct record){.kind = row_record(row).kind}))
+                held[i] = row_record(row).version;
+            if (version_compare(held[i], held[0]) != 0)
+                fail_msg("seed %llu: %s and %s differ in %s", (unsigned long long)seed, first->name,
+                         storm->cluster->nodes[i].name, name);
+        }
+        const struct ghost *ghost = &storm->ghosts[key];
+        bool gone = version_is_none(held[0]);
+        if (!version_is_none(ghost->version) &&
+            version_compare(gone ? storm->deletes[key] : held[0], ghost->version) < 0)
+            fail_msg("seed %llu: what others had of %s is gone", (unsigned long long)seed, name);
+    }
+    for (int i = 0; i < NODES; i++)
+        for (int j = 0; j < NODES; j++)
+            if (!vv_covers(&storm->cluster->nodes[i].vv, &storm->cluster->nodes[j].vv))
+                fail_msg("seed %llu: %s lacks some of what %s has", (unsigned long long)seed,
+                         storm->cluster->nodes[i].name, storm->cluster->nodes[j].name);
+}
+
+static void run_loss(uint64_t seed)
+{
+    struct storm storm = {.loss = seed % 2 == 0};
+    storm_start(&storm, seed);
+    for (int i = 0; i < STEPS; i++) {
+        storm_step(&storm);
+        if (rng_one_in(&storm.rng, 60))
+            lose_disk(&storm, &storm.cluster->nodes[rng_below(&storm.rng, NODES)]);
+    }
+    heal(&storm);
+    compare_with_each_other(&storm, seed);
+    for (uint32_t i = 0; i < array_len(effects); i++)
+        effects[i] += storm.cluster->effects[i];
+    cluster_free(storm.cluster);
+}
+
+static void converges_with_lost_disks(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        run_loss(seed + 3000000);
+}
+
 static void converges_with_broken_streams(void **state)
 {
     (void)state;
@@ -283,8 +364,9 @@ static void storm_was_one(void **state)
     (void)state;
     for (uint32_t i = 0; i < array_len(effects); i++) {
         print_message("effect %u: %llu times\n", i, (unsigned long long)effects[i]);
-        if (i != REPLICATOR_PEER_AHEAD) /* no disk is lost here: see the transcripts */
-            assert_true(effects[i] > SEEDS / 10);
+        /* Two disks in a row, or a clock set back: see the simulator. */
+        bool rare = i == REPLICATOR_PEER_AHEAD || i == REPLICATOR_ORPHANS_SHARED;
+        assert_true(rare || effects[i] > SEEDS / 10);
     }
 }
 
@@ -294,6 +376,7 @@ int main(void)
         cmocka_unit_test(converges_with_broken_streams),
         cmocka_unit_test(converges_with_lost_frames),
         cmocka_unit_test(exile_returns),
+        cmocka_unit_test(converges_with_lost_disks),
         cmocka_unit_test(storm_was_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,6 +166,11 @@ static bool do_node(struct script *script, const char *verb)
         node_start(node);
     else if (!strcmp(verb, "wipe"))
         node_wipe(node);
+    else if (!strcmp(verb, "set-back")) {
+        node_wipe(node);
+        node->epoch--;
+    } else if (!strcmp(verb, "outrun"))
+        replica_note_epoch(node->replica, ++node->epoch);
     else if (!strcmp(verb, "hold"))
         node->hold = true;
     else if (!strcmp(verb, "release"))
@@ -242,6 +247,7 @@ static bool do_link(struct script *script, const char *verb)
  *  settle, quiet            all that moves, in writing or not
  *  pass MS, wait MS         time, with all that moves (not written) or in one step
  *  write|delete NODE KEY    a local write
+ *  set-back|outrun NODE     a lost disk, but numbers go on as before; an epoch above them
  *  kill|restart|wipe|hold|release|full|work|unreadable|readable|tables NODE
  *  show NODE, lag NODE PEER
  */
@@ -292,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TRANSCRIPT(stream),   TRANSCRIPT(gap),     TRANSCRIPT(window),    TRANSCRIPT(reconnect),
         TRANSCRIPT(snapshot), TRANSCRIPT(trim),    TRANSCRIPT(tombstone), TRANSCRIPT(disk),
-        TRANSCRIPT(hostile),  TRANSCRIPT(members),
+        TRANSCRIPT(hostile),  TRANSCRIPT(members), TRANSCRIPT(past),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

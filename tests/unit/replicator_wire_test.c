@@ -115,8 +115,14 @@ static void records_are_checksummed(void **state)
             at[frame.len - 1 - bit / 8] ^= (uint8_t)(1u << bit % 8);
         }
     }
-    /* Numbers that would overflow, nothing at all, an end that is none. */
     struct wire_message back;
+    chunk.epoch = VERSION_EPOCH_MAX;
+    assert_true(wire_decode(wire_encode(&chunk, &arena), MEMORY, &arena, &back));
+    assert_true(back.epoch == VERSION_EPOCH_MAX);
+    chunk.epoch++;
+    assert_false(wire_decode(wire_encode(&chunk, &arena), MEMORY, &arena, &back));
+    chunk.epoch = 0;
+    /* Numbers that would overflow, nothing at all, an end that is none. */
     batch.first_seq = UINT64_MAX;
     assert_false(wire_decode(wire_encode(&batch, &arena), MEMORY, &arena, &back));
     batch.first_seq = 5;

@@ -182,6 +182,22 @@ static int run_up(const struct arguments *arguments, const struct option_words *
     return exit_code;
 }
 
+/* `chaos help` and `help chaos` are `chaos --help`. */
+static int take_help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    bool first = argc > 2 && strcmp(argv[1], "help") == 0;
+    const char *command = argc > 2 ? argv[first ? 2 : 1] : "";
+    if (strcmp(command, "chaos") != 0 && strcmp(command, "sim") != 0)
+        return argc;
+    if (!first && (argc != 3 || strcmp(argv[2], "help") != 0))
+        return argc;
+    argv[1] = argv[first ? 2 : 1];
+    argv[2] = option;
+    argv[3 < argc ? 3 : argc] = NULL;
+    return 3;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments arguments = {0};
@@ -193,6 +209,7 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
 #endif
+    argc = take_help(argc, argv);
     if (argc > 1 && strcmp(argv[1], "chaos") == 0) /* it has words and options of its own */
         return chaos_command(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], "sim") == 0)

@@ -401,15 +401,16 @@ void check_chain(const struct history *history, const struct chain_options *opti
         verdict_conclude(ret, history, "%" PRIu64 " operation%s, linearizable", operations,
                          plural(operations));
     else if (unjudged == 0)
-        verdict_conclude(ret, history, "%" PRIu64 " operation%s; %" PRIu64 " lost update%s",
-                         operations, plural(operations), forks.count - late,
-                         plural(forks.count - late));
+        verdict_conclude(ret, history,
+                         "%" PRIu64 " operation%s; %" PRIu64 " write%s overwritten unseen",
+                         operations, plural(operations), (uint64_t)forks.count,
+                         forks.count == 1 ? " was" : "s were");
     else
         verdict_conclude(ret, history,
-                         "%" PRIu64 " operation%s; %" PRIu64 " lost update%s, and %" PRIu64
-                         " of which nobody can tell",
-                         operations, plural(operations), forks.count - late,
-                         plural(forks.count - late), unjudged);
+                         "%" PRIu64 " operation%s; %" PRIu64
+                         " write%s overwritten unseen, and %" PRIu64 " of which nobody can tell",
+                         operations, plural(operations), (uint64_t)forks.count,
+                         forks.count == 1 ? " was" : "s were", unjudged);
     free(judge.end_op);
     free(judge.start_op);
     free(judge.chains);

@@ -242,8 +242,9 @@ static void conclude(const struct judge *judge, const struct history *history, u
 {
     struct buf text cleanup(buf_deinit) = {0};
     uint64_t named = forks - judge->excused - judge->open;
-    buf_printf(&text, "%" PRIu64 " lost update%s, each in a ledger; %" PRIu64 " pair%s", named,
-               plural(named), judge->pairs, plural(judge->pairs));
+    buf_printf(&text,
+               "%" PRIu64 " write%s overwritten unseen, each in a ledger; %" PRIu64 " pair%s",
+               named, named == 1 ? " was" : "s were", judge->pairs, plural(judge->pairs));
     if (judge->unjudged > 0)
         buf_printf(&text, ", of which %" PRIu64 " cannot be judged", judge->unjudged);
     if (open > 0)

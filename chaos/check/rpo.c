@@ -23,10 +23,11 @@ struct judge {
     const struct rpo_options *options;
     struct verdict *verdict;
     struct lineage lineage;
-    bool *shipped;     /* by operation: a region that lives names it, or what it led to, a loser */
-    bool *named;       /* by operation: some ledger has it as a loser */
-    uint64_t *showing; /* by element: the regions, as bits, whose lists showed it */
-    bool *held;        /* by element: a last look has it */
+    bool *shipped; /* by operation: a region that lives names it, or what it led to, a loser */
+    bool *named;   /* by operation: some ledger has it as a loser */
+    bool *deletion_named; /* by item: some ledger has a deletion as the loser */
+    uint64_t *showing;    /* by element: the regions, as bits, whose lists showed it */
+    bool *held;           /* by element: a last look has it */
     struct rpo_losses losses;
     uint64_t acked, info, unjudged;
 };
@@ -42,19 +43,59 @@ static const struct history_op *op_at(const struct judge *judge, uint32_t op)
     return &judge->history->ops[op];
 }
 
+/* ---- Losses of Regions ---- */
+
+bool rpo_was_lost_since(const struct rpo_options *options, uint8_t region, uint64_t ns)
+{
+    for (uint32_t i = 0; i < options->death_count; i++)
+        if (options->deaths[i].region == region && options->deaths[i].at_ns >= ns)
+            return true;
+    return false;
+}
+
+/* Of these Regions, those that have kept what they had. */
+static uint64_t keepers(const struct rpo_options *options, uint64_t regions, uint64_t since_ns)
+{
+    for (uint32_t i = 0; i < options->death_count; i++)
+        if (options->deaths[i].at_ns >= since_ns)
+            regions &= ~(UINT64_C(1) << options->deaths[i].region % HISTORY_REGIONS_MAX);
+    return regions;
+}
+
+uint64_t rpo_age_ns(const struct rpo_options *options, const struct history_op *write)
+{
+    uint64_t taken_ns = UINT64_MAX;
+    for (uint32_t i = 0; i < options->death_count; i++) {
+        const struct rpo_death *death = &options->deaths[i];
+        if (death->region == write->region && death->at_ns >= write->return_ns &&
+            death->at_ns < taken_ns)
+            taken_ns = death->at_ns;
+    }
+    return taken_ns == UINT64_MAX ? 0 : taken_ns - write->return_ns;
+}
+
 /* ---- Before the items ---- */
+
+static void read_deletion(struct judge *judge, const struct ledgers_row *row)
+{
+    const struct lineage_item *item = lineage_find(&judge->lineage, row->table, row->key);
+    if (item && row->winner)
+        judge->deletion_named[item - judge->lineage.item_array] = true;
+}
 
 /* Regions ship in order, so one that had a write had those that it was written over. */
 static void read_rows(struct judge *judge)
 {
     for (uint32_t i = 0; i < judge->options->row_count; i++) {
         const struct ledgers_row *row = &judge->options->rows[i];
+        if (row->loser == 0)
+            read_deletion(judge, row);
         uint32_t op =
             row->loser ? writers_find(&judge->lineage.writers, row->table, row->loser) : ITEMS_NONE;
         if (op == ITEMS_NONE)
             continue;
         judge->named[op] = true;
-        if (row->regions && (row->regions & ~judge->options->dead_regions) == 0)
+        if (row->regions && keepers(judge->options, row->regions, op_at(judge, op)->invoke_ns) == 0)
             continue;
         for (; op < LINEAGE_ABSENT && !judge->shipped[op]; op = judge->lineage.nodes[op].parent)
             judge->shipped[op] = true;
@@ -78,18 +119,31 @@ static void read_lists(struct judge *judge)
 
 /* ---- What was lost, and why ---- */
 
+/* Another Region had it, and has lost nothing since: all of these that did may have had it only
+ * before, and so count for nothing. */
 static bool had_elsewhere(const struct judge *judge, uint32_t op)
 {
-    uint64_t own = 1ull << op_at(judge, op)->region % HISTORY_REGIONS_MAX;
-    return judge->shipped[op] || (judge->showing[op] & ~own) != 0 ||
-           lineage_seen_elsewhere(&judge->lineage, op);
+    const struct history_op *write = op_at(judge, op);
+    uint64_t own = UINT64_C(1) << write->region % HISTORY_REGIONS_MAX;
+    uint64_t others = (judge->showing[op] | judge->lineage.nodes[op].seen_by) & ~own;
+    return judge->shipped[op] || keepers(judge->options, others, write->invoke_ns) != 0;
 }
 
 static bool died_with_it(const struct judge *judge, uint32_t op)
 {
     const struct history_op *write = op_at(judge, op);
-    return judge->options->dead_regions >> write->region % HISTORY_REGIONS_MAX & 1 &&
-           write->invoke_ns <= judge->options->fault_ns && !had_elsewhere(judge, op);
+    return rpo_was_lost_since(judge->options, write->region, write->invoke_ns) &&
+           !had_elsewhere(judge, op);
+}
+
+/* Of a deletion a row tells the item alone. */
+static bool is_named(const struct judge *judge, uint32_t op)
+{
+    const struct history_op *write = op_at(judge, op);
+    if (write->kind != HISTORY_DELETE)
+        return judge->named[op];
+    const struct lineage_item *item = lineage_find(&judge->lineage, write->table, write->key);
+    return judge->deletion_named[item - judge->lineage.item_array];
 }
 
 static void lose(struct judge *judge, uint32_t op, bool rival)
@@ -100,9 +154,10 @@ static void lose(struct judge *judge, uint32_t op, bool rival)
         losses->at = xrealloc(losses->at, losses->cap * sizeof(*losses->at));
     }
     enum rpo_class class = judge->options->all_gone || died_with_it(judge, op) ? RPO_UNREPLICATED
-                           : rival || judge->named[op]                         ? RPO_LWW
+                           : rival || is_named(judge, op)                      ? RPO_LWW
                                                                                : RPO_OTHER;
-    losses->at[losses->count++] = (struct rpo_loss){op, class};
+    uint64_t age_ns = class == RPO_UNREPLICATED ? rpo_age_ns(judge->options, op_at(judge, op)) : 0;
+    losses->at[losses->count++] = (struct rpo_loss){op, class, age_ns};
 }
 
 /* ---- Registers ---- */
@@ -253,9 +308,21 @@ static const char *class_text(enum rpo_class class)
     unreachable();
 }
 
+static bool worsen(struct verdict *verdict, const struct history_op *op, enum rpo_class class)
+{
+    if (op->kind == HISTORY_DELETE)
+        return verdict_worsen(verdict, VERDICT_WRONG,
+                              "table %u, key %" PRIu32
+                              ": a delete was acknowledged and is lost: %s",
+                              op->table, op->key, class_text(class));
+    return verdict_worsen(verdict, VERDICT_WRONG,
+                          "table %u, key %" PRIu32 ": %" PRIu64 " was acknowledged and is lost: %s",
+                          op->table, op->key, op->written, class_text(class));
+}
+
 static void conclude(struct judge *judge)
 {
-    uint64_t count[3] = {0}, bytes = 0, first_ns = RPO_NEVER, rpo_ns = 0;
+    uint64_t count[3] = {0}, bytes = 0, rpo_ns = 0;
     struct verdict *verdict = judge->verdict;
     for (uint32_t i = 0; i < judge->losses.count; i++) {
         const struct rpo_loss *loss = &judge->losses.at[i];
@@ -263,21 +330,16 @@ static void conclude(struct judge *judge)
         count[loss->class]++;
         if (loss->class == RPO_UNREPLICATED) {
             bytes += op->bytes;
-            first_ns = op->return_ns < first_ns ? op->return_ns : first_ns;
+            rpo_ns = loss->age_ns > rpo_ns ? loss->age_ns : rpo_ns;
         }
         if ((loss->class == RPO_OTHER || judge->options->strong) &&
-            verdict_worsen(verdict, VERDICT_WRONG,
-                           "table %u, key %" PRIu32 ": %" PRIu64
-                           " was acknowledged and is lost: %s",
-                           op->table, op->key, op->written, class_text(loss->class))) {
+            worsen(verdict, op, loss->class)) {
             const struct lineage_item *item = lineage_find(&judge->lineage, op->table, op->key);
             verdict_add_op(verdict, loss->op);
             if (item->final < LINEAGE_ABSENT)
                 verdict_add_op(verdict, item->final);
         }
     }
-    if (first_ns < judge->options->fault_ns)
-        rpo_ns = judge->options->fault_ns - first_ns;
     if (judge->unjudged)
         verdict_worsen(verdict, VERDICT_UNKNOWN,
                        "%" PRIu64 " acknowledged write%s on items that no last look shows",
@@ -304,6 +366,7 @@ void check_rpo(const struct history *history, const struct rpo_options *options,
     lineage_init(&judge.lineage, history);
     judge.shipped = xcalloc(history->count, sizeof(bool));
     judge.named = xcalloc(history->count, sizeof(bool));
+    judge.deletion_named = xcalloc(judge.lineage.items.count, sizeof(bool));
     judge.showing = xcalloc(history->count, sizeof(uint64_t));
     judge.held = xcalloc(history->count, sizeof(bool));
     read_rows(&judge);
@@ -314,6 +377,7 @@ void check_rpo(const struct history *history, const struct rpo_options *options,
     conclude(&judge);
     free(judge.shipped);
     free(judge.named);
+    free(judge.deletion_named);
     free(judge.showing);
     free(judge.held);
     lineage_deinit(&judge.lineage);

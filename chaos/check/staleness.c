@@ -2,7 +2,14 @@
 /* The writes of an item that prevail are put in one line. A read reflects the line up to a place;
  * what it misses is what was acknowledged before it began and stands behind that place. Reads are
  * taken by when they began and writes by when they were acknowledged, so that the writes to count
- * are those already in a tree of sums by place (Fenwick, 1994). */
+ * are those already in a tree of sums by place (Fenwick, 1994).
+ *
+ * Where strong reads have to be fresh, runs of writes are lined up by what is certain, as chain.c
+ * does: a run has to stand before another if something in it, a strong read of it included, ended
+ * before something in the other began. A write that was never answered may take effect at any later
+ * time, so the place of its run is told by who saw it and not by when it was sent. If some order of
+ * all operations is right, the line is such an order of the writes, and no strong read is stale:
+ * what it is said to miss had ended before it began, and would have to stand before what it saw. */
 
 #include "chaos/check/staleness.h"
 
@@ -22,8 +29,12 @@ struct sample {
 
 struct tree {
     uint32_t top;
-    uint64_t low_ns;
+    uint64_t low_ns, start_ns;
     bool last;
+};
+
+struct span { /* of a write and who saw it: the first end, the last beginning */
+    uint64_t end_ns, start_ns;
 };
 
 struct write {
@@ -36,6 +47,7 @@ struct judge {
     struct verdict *verdict;
     struct lineage lineage;
     uint32_t *place;      /* by operation that prevails: its place in the line, from 1 */
+    struct span *spans;   /* by operation: of a write */
     struct tree *trees;   /* of the item at hand, as are these: */
     uint32_t *line;       /* by place, from 1: the write */
     struct write *by_ack; /* those that were acknowledged */
@@ -66,19 +78,48 @@ static int tree_order(const void *a, const void *b)
         return x->last ? 1 : -1;
     if (x->low_ns != y->low_ns)
         return x->low_ns < y->low_ns ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
     return x->top < y->top ? -1 : x->top > y->top;
 }
 
-/* chain.c's order of chains that do not cross: by the lesser of first end and last beginning. */
-static uint64_t low_of(const struct judge *judge, uint32_t top)
+/* Whether what saw a write tells by when it stood there. */
+static bool is_certain(const struct judge *judge, const struct history_op *op)
 {
-    uint64_t end = UINT64_MAX, start = 0;
-    for (uint32_t op = top; op != LINEAGE_UNKNOWN; op = judge->lineage.nodes[op].heir) {
-        const struct history_op *write = op_at(judge, op);
-        end = history_end(write) < end ? history_end(write) : end;
-        start = write->invoke_ns > start ? write->invoke_ns : start;
+    return judge->options->strong_fresh && (op->kind != HISTORY_READ || op->strong);
+}
+
+static void span_writes(struct judge *judge, const struct lineage_item *item)
+{
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        uint32_t op = judge->lineage.items.order[i];
+        const struct history_op *at = op_at(judge, op);
+        judge->spans[op] = (struct span){history_end(at), at->invoke_ns};
     }
-    return end < start ? end : start;
+    for (uint32_t i = item->range->from; i < item->range->to; i++) {
+        uint32_t op = judge->lineage.items.order[i];
+        const struct lineage_node *node = &judge->lineage.nodes[op];
+        const struct history_op *at = op_at(judge, op);
+        if (node->role != LINEAGE_READ || node->parent >= LINEAGE_ABSENT || !is_certain(judge, at))
+            continue;
+        struct span *span = &judge->spans[node->parent];
+        span->end_ns = history_end(at) < span->end_ns ? history_end(at) : span->end_ns;
+        span->start_ns = at->invoke_ns > span->start_ns ? at->invoke_ns : span->start_ns;
+    }
+}
+
+/* chain.c's order of chains that do not cross: by the lesser of first end and last beginning. Of
+ * two with the same, the one that began last has the other one's end for it, and comes later. */
+static struct tree tree_from(const struct judge *judge, uint32_t top, bool last)
+{
+    struct span all = {UINT64_MAX, 0};
+    for (uint32_t op = top; op != LINEAGE_UNKNOWN; op = judge->lineage.nodes[op].heir) {
+        const struct span *span = &judge->spans[op];
+        all.end_ns = span->end_ns < all.end_ns ? span->end_ns : all.end_ns;
+        all.start_ns = span->start_ns > all.start_ns ? span->start_ns : all.start_ns;
+    }
+    uint64_t low_ns = all.end_ns < all.start_ns ? all.end_ns : all.start_ns;
+    return (struct tree){top, low_ns, all.start_ns, last && !judge->options->strong_fresh};
 }
 
 static void line_up(struct judge *judge, const struct lineage_item *item)
@@ -86,12 +127,15 @@ static void line_up(struct judge *judge, const struct lineage_item *item)
     const struct lineage_node *nodes = judge->lineage.nodes;
     uint32_t final_tree = item->final < LINEAGE_ABSENT ? nodes[item->final].tree : LINEAGE_UNKNOWN;
     uint32_t count = 0;
-    if (item->root_heir != LINEAGE_UNKNOWN)
-        judge->trees[count++] = (struct tree){item->root_heir, 0, final_tree == LINEAGE_ABSENT};
+    span_writes(judge, item);
+    if (item->root_heir != LINEAGE_UNKNOWN) {
+        bool last = final_tree == LINEAGE_ABSENT && !judge->options->strong_fresh;
+        judge->trees[count++] = (struct tree){.top = item->root_heir, .last = last};
+    }
     for (uint32_t i = item->range->from; i < item->range->to; i++) {
         uint32_t op = judge->lineage.items.order[i];
         if (nodes[op].role == LINEAGE_WRITE && nodes[op].parent == LINEAGE_UNKNOWN)
-            judge->trees[count++] = (struct tree){op, low_of(judge, op), final_tree == op};
+            judge->trees[count++] = tree_from(judge, op, final_tree == op);
     }
     qsort(judge->trees, count, sizeof(*judge->trees), tree_order);
     judge->length = 0;
@@ -145,6 +189,8 @@ static uint32_t place_of(const struct judge *judge, uint32_t seen)
 {
     if (seen == LINEAGE_ABSENT)
         return 0;
+    if (judge->options->strong_fresh && judge->place[seen] != 0)
+        return judge->place[seen];
     uint32_t anchor = judge->lineage.nodes[seen].anchor;
     return anchor < LINEAGE_ABSENT ? judge->place[anchor] : 0;
 }
@@ -312,6 +358,7 @@ void check_staleness(const struct history *history, const struct staleness_optio
     lineage_init(&judge.lineage, history);
     size_t room = (size_t)history->count + 2;
     judge.place = xcalloc(room, sizeof(*judge.place));
+    judge.spans = xcalloc(room, sizeof(*judge.spans));
     judge.trees = xcalloc(room, sizeof(*judge.trees));
     judge.line = xcalloc(room, sizeof(*judge.line));
     judge.by_ack = xcalloc(room, sizeof(*judge.by_ack));
@@ -324,6 +371,7 @@ void check_staleness(const struct history *history, const struct staleness_optio
     fill_table(&judge, &table);
     conclude(&judge, &table);
     free(judge.place);
+    free(judge.spans);
     free(judge.trees);
     free(judge.line);
     free(judge.by_ack);

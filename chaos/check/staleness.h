@@ -40,7 +40,9 @@ struct staleness_table { /* by region, weak reads first */
 void staleness_table_deinit(struct staleness_table *table);
 
 struct staleness_options {
-    bool strong_fresh; /* a stale strong read is WRONG */
+    /* Strong mode: a stale strong read is WRONG. None is where all operations have a right order,
+     * whatever was never answered. */
+    bool strong_fresh;
 };
 
 /* Figures: reads, stale, max_ns, age_max_ns, max_k, unjudged (reads of what nobody can place).

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -277,4 +278,50 @@ int disk_wipe(struct disk *disk, const char *directory)
     for (int i = 0; disk != NULL && i < DISK_FILES_MAX; i++)
         disk->control->files[i].used = 0;
     return wiped;
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int out = in < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ssize_t sent = out < 0 ? -1 : 1;
+    while (sent > 0)
+        sent = sendfile(out, in, NULL, 1 << 20);
+    if (in >= 0)
+        close(in);
+    if (out >= 0 && close(out) != 0)
+        sent = -1;
+    return sent == 0;
+}
+
+static bool copy_all(const char *directory, const char *aside)
+{
+    DIR *dir = opendir(directory);
+    bool good = dir != NULL;
+    for (struct dirent *entry; good && (entry = readdir(dir)) != NULL;) {
+        char from[PATH_LEN_MAX], to[PATH_LEN_MAX];
+        struct stat status;
+        int from_len = snprintf(from, sizeof(from), "%s/%s", directory, entry->d_name);
+        int to_len = snprintf(to, sizeof(to), "%s/%s", aside, entry->d_name);
+        good = from_len < (int)sizeof(from) && to_len < (int)sizeof(to) &&
+               lstat(from, &status) == 0 && (!S_ISREG(status.st_mode) || copy_file(from, to));
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return good;
+}
+
+bool disk_copy(const char *directory, const char *aside)
+{
+    if (access(aside, F_OK) == 0 && (disk_wipe(NULL, aside) < 0 || rmdir(aside) != 0))
+        return false;
+    if (mkdir(aside, 0700) != 0)
+        return false;
+    if (copy_all(directory, aside))
+        return true;
+    int reason = errno;
+    if (disk_wipe(NULL, aside) >= 0)
+        rmdir(aside);
+    errno = reason;
+    return false;
 }

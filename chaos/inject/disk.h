@@ -54,6 +54,9 @@ int disk_wipe(struct disk *disk, const char *directory);
 #define DISK_ASIDE ".lost"
 /* The same, but what was there goes to `aside`, in place of what may be there. */
 int disk_set_aside(struct disk *disk, const char *directory, const char *aside);
+/* Copies the files of the directory to `aside`, in place of what may be there. False: errno, and
+ * nothing of it is there. */
+bool disk_copy(const char *directory, const char *aside);
 /* DISK_LOG, ... of a file's name. */
 uint32_t disk_kind_of(const char *name);
 

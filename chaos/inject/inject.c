@@ -237,9 +237,9 @@ static void step_fault(struct fault *fault, uint64_t now_ns)
         finish(fault);
 }
 
-uint32_t inject_active(const struct inject *inject)
+uint32_t inject_active(struct inject *inject)
 {
-    uint32_t count = 0;
+    uint32_t count = foreign_count(inject);
     list_each(link, spare, &inject->faults)
     {
         count += container_of(link, struct fault, link)->state == FAULT_HOLDS;
@@ -255,6 +255,11 @@ void inject_undo(struct inject *inject, const char *id)
         if (strcmp(fault->spec->id, id) == 0)
             fault_end(fault);
     }
+}
+
+void inject_serves(struct inject *inject, uint8_t region)
+{
+    place_serves(inject_place(inject, region));
 }
 
 /* ---- Time ---- */
@@ -292,6 +297,8 @@ static void tick(struct inject *inject)
     {
         step_fault(container_of(link, struct fault, link), now_ns);
     }
+    if (inject->healing && list_empty(&inject->faults))
+        foreign_heal(inject);
     if (inject->healing)
         heal_step(inject, now_ns);
 }

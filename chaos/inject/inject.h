@@ -43,12 +43,17 @@ bool inject_needs_disk(const struct scenario *scenario);
 /* Begins one; it ends by itself after for_ns. Whatever happens is in outcome->faults. */
 void inject_begin(struct inject *inject, const struct scenario_fault *fault);
 void inject_undo(struct inject *inject, const char *id);
-/* done once nothing holds any more and every Region that should run does, or the timeout is over.
+/* Ends all, also what somebody else has done to links and Regions by the control API, which is then
+ * noted as an event. done once nothing holds any more and every Region that should run does, or the
+ * timeout is over.
  */
 void inject_heal(struct inject *inject, uint64_t timeout_ns,
                  void (*done)(void *context, bool good, const char *error), void *context);
-/* How many hold. */
-uint32_t inject_active(const struct inject *inject);
+/* Its process serves: before that is noted as an event. Notes in the outcome what the Region has
+ * lost, if it came back with less than it had. */
+void inject_serves(struct inject *inject, uint8_t region);
+/* How many hold, those included that somebody else has brought about by the control API. */
+uint32_t inject_active(struct inject *inject);
 /* Undoes what the journal of an earlier run names. Returns how many; -1: it cannot be read. */
 int inject_recover(const char *journal, struct buf *error);
 

@@ -59,12 +59,14 @@ struct fault {
         uint64_t closed_now, closed_before; /* link.corrupt: streams that ended by it */
     } hits[PLACES_MAX];
     int8_t rule[PLACES_MAX]; /* of the disk; -1: none */
-    uint64_t luck;           /* of a swizzle */
-    uint8_t apart;           /* of a swizzle: Regions that are cut off */
-    uint8_t down;            /* bits: Regions that it has ended */
-    uint8_t seen_down;       /* and that were seen dead */
-    uint8_t to;              /* leader.transfer */
-    struct buf note;         /* for the evidence */
+    uint8_t asked; /* bits: Regions whose clock was told with its share in it, not read back */
+    int64_t clock_ms[2]; /* the clock's offset, as it was read back before it and with it */
+    uint64_t luck;       /* of a swizzle */
+    uint8_t apart;       /* of a swizzle: Regions that are cut off */
+    uint8_t down;        /* bits: Regions that it has ended */
+    uint8_t seen_down;   /* and that were seen dead */
+    uint8_t to;          /* leader.transfer */
+    struct buf note;     /* for the evidence */
 };
 
 struct verb {
@@ -93,9 +95,14 @@ struct place {
     enum asked asked;
     uint64_t asked_version;
     int64_t asked_offset_ms, asked_rate_ppm;
+    int64_t read_offset_ms; /* as the process that runs has last told it */
     struct fault *asking;   /* leader.transfer */
     uint32_t downs, pauses; /* faults that want it dead, or stopped */
-    bool flipped;           /* bits of its files were: it may refuse them, and must start anew */
+    bool flipped;           /* its files were damaged: it may refuse them, and must start anew */
+    bool damaged;           /* and since it last began to serve */
+    bool kept;              /* what it had before that damage is kept (DISK_ASIDE) */
+    uint32_t asides;        /* stores of it that were set aside */
+    uint64_t served;        /* of its starts, the last one that served */
     uint64_t start_ns;      /* not started again before */
 };
 
@@ -158,11 +165,22 @@ bool place_dead(const struct place *place);
 /* Clock, as all that hold together want it. */
 void place_clock(const struct place *place, uint64_t now_ns, int64_t *ret_offset_ms,
                  int64_t *ret_rate_ppm);
+/* Whether some of what place_clock tells is by this fault. */
+bool place_clock_shares(const struct place *place, const struct fault *fault);
 /* Starts it if nobody wants it dead any more. Call it again and again: a start may fail. */
 void place_start(struct place *place);
+/* Its files, in this directory, are about to be damaged. */
+void place_damage(struct place *place, const char *directory);
+/* Its process serves, maybe a new one: notes what it has lost. */
+void place_serves(struct place *place);
 /* Asks it to hand its groups over to fault->to. fault->hits: how many it led; seen_down: none more.
  */
 void place_ask_transfer(struct place *place, struct fault *fault);
+
+/* foreign.c: what others than faults do to the cluster: how much of it there is, and an end of it.
+ */
+uint32_t foreign_count(struct inject *inject);
+void foreign_heal(struct inject *inject);
 
 /* The verbs, by file. */
 extern const struct verb verb_cut, verb_blackhole, verb_reset, verb_delay, verb_bandwidth,

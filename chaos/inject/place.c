@@ -5,7 +5,9 @@
  * goes to it, and what fails is asked again. */
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chaos/inject/inject_internal.h"
 #include "conflict/base/alloc.h"
@@ -13,10 +15,21 @@
 
 enum { ASK_MS_MAX = 2000, RETRY_MS = 100, START_AGAIN_MS = 1000 };
 
+/* A Region gives what it sets aside the first free name (region/store_open.c). */
+static bool was_set_aside(const struct place *place)
+{
+    char path[DISK_PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/%s.damaged-%u", place->inject->config.cluster->data,
+             place->site->name, place->asides + 1);
+    return access(path, F_OK) == 0;
+}
+
 void place_init(struct place *place, struct inject *inject, uint8_t index)
 {
     *place = (struct place){
         .inject = inject, .index = index, .site = &inject->config.cluster->sites[index]};
+    while (was_set_aside(place))
+        place->asides++;
 }
 
 void place_deinit(struct place *place)
@@ -76,11 +89,48 @@ void place_start(struct place *place)
     place->start_ns = now_ns + START_AGAIN_MS * NS_PER_MS;
     buf_init(&error);
     place_clock(place, now_ns, &place->site->clock_offset_ms, &place->site->clock_rate_ppm);
-    /* One that has not come up may have refused what is damaged: then it begins empty, as its owner
-     * would have it do, and the others fill it. */
-    place->site->discard_damaged = place->flipped && failed;
+    /* One that has not come up, or broke down by itself, may have met what is damaged: then it
+     * begins empty, as its owner would have it do, and the others fill it. What that loses is told.
+     */
+    place->site->discard_damaged = place->flipped && (failed || !place->site->end_expected);
     (void)site_restart(place->site, &error); /* what fails is tried again at the next tick */
     buf_deinit(&error);
+}
+
+/* ---- What a Region comes back with ---- */
+
+void place_damage(struct place *place, const char *directory)
+{
+    char aside[DISK_PATH_MAX + sizeof(DISK_ASIDE)];
+    snprintf(aside, sizeof(aside), "%s%s", directory, DISK_ASIDE);
+    /* One that runs writes on, so that a copy of now says little of what it will have lost. */
+    if (!place->damaged)
+        place->kept = place_dead(place) && disk_copy(directory, aside);
+    place->flipped = place->damaged = true;
+}
+
+static void note_loss(struct place *place, enum outcome_loss_why why)
+{
+    struct outcome *outcome = place->inject->config.outcome;
+    uint64_t now_ns = inject_now(place->inject);
+    outcome_lost(outcome, outcome_death_ns(outcome, place->index, now_ns), place->index, why,
+                 place->kept);
+    outcome_event(outcome, now_ns, place->index, "lost", "%s", outcome_loss_text(why));
+}
+
+void place_serves(struct place *place)
+{
+    if (place->served == place->site->starts) /* it was paused */
+        return;
+    place->served = place->site->starts;
+    bool discarded = was_set_aside(place);
+    while (was_set_aside(place))
+        place->asides++;
+    if (discarded)
+        note_loss(place, OUTCOME_LOSS_DISCARDED);
+    else if (place->damaged)
+        note_loss(place, OUTCOME_LOSS_DAMAGED);
+    place->damaged = place->kept = false;
 }
 
 /* ---- Answers ---- */
@@ -114,16 +164,21 @@ static void take_clock(struct place *place, const json_t *body)
     if (json_integer_value(offset) != place->asked_offset_ms ||
         json_integer_value(rate) != place->asked_rate_ppm)
         return;
-    bool off = place->asked_offset_ms != 0 || place->asked_rate_ppm != 0;
+    uint8_t bit = (uint8_t)(1u << place->index);
     list_each(link, spare, &place->inject->faults)
     {
         struct fault *fault = container_of(link, struct fault, link);
-        if (fault->verb == &verb_clock && fault->state == FAULT_HOLDS &&
-            (fault->regions >> place->index & 1) != 0) {
-            fault->seen |= off;
-            fault->times++;
+        if ((fault->asked & bit) == 0)
+            continue;
+        if (!fault->seen) {
+            fault->clock_ms[0] = place->read_offset_ms;
+            fault->clock_ms[1] = place->asked_offset_ms;
         }
+        fault->asked &= (uint8_t)~bit;
+        fault->seen = true;
+        fault->times++;
     }
+    place->read_offset_ms = place->asked_offset_ms;
     place->clock_told = place->asked_version;
 }
 
@@ -180,7 +235,15 @@ static void ask(struct place *place, enum asked asked, const char *method, const
 
 static void ask_clock(struct place *place, uint64_t now_ns)
 {
+    uint8_t bit = (uint8_t)(1u << place->index);
     place_clock(place, now_ns, &place->asked_offset_ms, &place->asked_rate_ppm);
+    list_each(link, spare, &place->inject->faults)
+    {
+        struct fault *fault = container_of(link, struct fault, link);
+        fault->asked &= (uint8_t)~bit;
+        if (place_clock_shares(place, fault))
+            fault->asked |= bit;
+    }
     ask(place, ASKED_CLOCK, "PUT", "/tidemark/clock",
         json_pack("{s:I, s:I}", "offset_ms", (json_int_t)place->asked_offset_ms, "rate_ppm",
                   (json_int_t)place->asked_rate_ppm));
@@ -202,6 +265,7 @@ static void meet_process(struct place *place)
 {
     place->starts = place->site->starts;
     place->start_ns = 0;
+    place->read_offset_ms = 0;
     place->told = place->version == 0 ? 0 : UINT64_MAX; /* 0: nothing was ever asked of it */
     place->clock_told = place->clock_version == 0 ? 0 : UINT64_MAX;
     list_each(link, spare, &place->inject->faults)

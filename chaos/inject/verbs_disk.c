@@ -153,7 +153,7 @@ static bool damage_begin(struct fault *fault)
             continue;
         snprintf(directory, sizeof(directory), "%s/%s", inject->config.cluster->data,
                  inject_name(inject, i));
-        inject_place(inject, i)->flipped = true;
+        place_damage(inject_place(inject, i), directory);
         uint32_t files = files_of(fault->spec->files);
         fault->times += fault->spec->verb == VERB_DISK_TRUNCATE
                             ? disk_truncate(directory, files, fault->spec->size)

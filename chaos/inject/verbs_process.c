@@ -75,9 +75,21 @@ static bool kill_begin(struct fault *fault)
     return true;
 }
 
+/* As of its last process's end. */
+static void note_loss(struct fault *fault, struct place *place, enum outcome_loss_why why,
+                      bool kept)
+{
+    struct outcome *outcome = fault->inject->config.outcome;
+    uint64_t now_ns = inject_now(fault->inject);
+    outcome_lost(outcome, outcome_death_ns(outcome, place->index, now_ns), place->index, why, kept);
+}
+
+/* Where every acknowledgement waits for fsync, what was not synced was not acknowledged. */
 static void lose_unsynced(struct fault *fault, struct place *place)
 {
     struct disk_loss loss = disk_lose_unsynced(place->disk);
+    if (fault->inject->config.scenario->cluster.durability == SCENARIO_OS && loss.bytes > 0)
+        note_loss(fault, place, OUTCOME_LOSS_UNSYNCED, false);
     if (fault->times > 0 && loss.failed == 0)
         return;
     fault_note(fault, "%" PRIu64 " unsynced bytes of %u files dropped in %s", loss.bytes,
@@ -99,6 +111,9 @@ static void wipe(struct fault *fault, struct place *place)
     else
         fault_note(fault, "%d files of %s removed", removed, place->site->name);
     fault->seen = removed > 0;
+    if (removed > 0)
+        note_loss(fault, place, OUTCOME_LOSS_WIPED, true);
+    place->damaged = place->kept = false; /* there is nothing any more to be damaged */
 }
 
 /* Once, when it is seen dead. */

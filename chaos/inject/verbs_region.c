@@ -182,6 +182,28 @@ void place_clock(const struct place *place, uint64_t now_ns, int64_t *ret_offset
     *ret_rate_ppm = rate_ppm;
 }
 
+/* Of two offsets, or rates, the later one holds. */
+static bool is_latest(const struct place *place, const struct fault *fault)
+{
+    bool latest = false;
+    list_each(link, spare, &place->inject->faults)
+    {
+        const struct fault *other = container_of(link, struct fault, link);
+        if (holds_on(other, &verb_clock, place->index) && other->spec->verb == fault->spec->verb)
+            latest = other == fault;
+    }
+    return latest;
+}
+
+bool place_clock_shares(const struct place *place, const struct fault *fault)
+{
+    if (!holds_on(fault, &verb_clock, place->index))
+        return false;
+    if (fault->spec->verb == VERB_CLOCK_STROBE)
+        return fault->phase;
+    return fault->spec->verb == VERB_CLOCK_STEP || is_latest(place, fault);
+}
+
 static void clock_step(struct fault *fault, uint64_t now_ns)
 {
     uint64_t half_ns = fault->spec->period_ns / 2;
@@ -219,8 +241,11 @@ static void clock_evidence(struct fault *fault)
     else if (spec->verb == VERB_CLOCK_STROBE)
         fault_note(fault, "moved %" PRIu64 " time%s by %" PRId64 " ms", fault->times,
                    plural(fault->times), round_ms(spec->offset_ns));
+    else if (fault->clock_ms[0] == 0)
+        fault_note(fault, "offset read back: %" PRId64 " ms", fault->clock_ms[1]);
     else
-        fault_note(fault, "offset read back: %" PRId64 " ms", round_ms(spec->offset_ns));
+        fault_note(fault, "offset read back: %" PRId64 " ms, and %" PRId64 " ms before",
+                   fault->clock_ms[1], fault->clock_ms[0]);
 }
 
 const struct verb verb_clock = {.begin = clock_begin,

@@ -106,6 +106,9 @@ bool site_restart(struct site *site, struct buf *error);
 void site_wait(struct site *site, struct cluster_wait *wait);
 void site_isolate(struct site *site, bool isolated);
 
+/* The names of the toxics that are a link's own shape. */
+#define LINK_DELAY_TOXIC "delay"
+#define LINK_LIMIT_TOXIC "limit"
 void link_cut(struct cluster_link *link, bool cut);
 bool link_is_up(const struct cluster_link *link);
 /* Sets, changes or (0, 0) removes the latency of the way from `from` to `to`. */

@@ -9,8 +9,6 @@
 #include "conflict/base/check.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-#define DELAY_TOXIC "delay"
-#define LIMIT_TOXIC "limit"
 
 bool link_is_up(const struct cluster_link *link)
 {
@@ -87,7 +85,7 @@ void link_shape(struct cluster_link *link, uint64_t delay_ns, uint64_t jitter_ns
 {
     struct toxic wished = {.type = TOXIC_LATENCY, .distribution = distribution};
     toxic_set_latency(&wished, delay_ns, jitter_ns);
-    set_own(link, DELAY_TOXIC, &wished);
+    set_own(link, LINK_DELAY_TOXIC, &wished);
 }
 
 void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms)
@@ -98,7 +96,7 @@ void link_delay(struct cluster_link *link, uint64_t delay_ms, uint64_t jitter_ms
 void link_limit(struct cluster_link *link, uint64_t rate_bytes)
 {
     set_own(
-        link, LIMIT_TOXIC,
+        link, LINK_LIMIT_TOXIC,
         &(struct toxic){.type = TOXIC_BANDWIDTH, .value = {(int64_t)((rate_bytes + 999) / 1000)}});
 }
 

@@ -94,6 +94,12 @@ const char *facts_loss(enum rpo_class class)
     unreachable();
 }
 
+const char *const facts_disk_losses[] = {
+    [OUTCOME_LOSS_WIPED] = "wiped",     [OUTCOME_LOSS_DISCARDED] = "discarded",
+    [OUTCOME_LOSS_DAMAGED] = "damaged", [OUTCOME_LOSS_UNSYNCED] = "unsynced",
+    [OUTCOME_LOSS_DOWN] = "down",       [OUTCOME_LOSS_WHY_COUNT] = NULL,
+};
+
 struct bytes facts_verdict(const struct outcome_check *check)
 {
     return buf_view(&check->verdict.text);

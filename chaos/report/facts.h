@@ -19,6 +19,8 @@ void facts_operation(const struct outcome *outcome, uint32_t op, struct buf *to)
 /* "rpo us-east-1 <=5s: 7.1 s"; an expectation nobody could measure says so. */
 void facts_expect(const struct outcome_expect *expect, struct buf *to);
 const char *facts_loss(enum rpo_class class); /* "unreplicated", "lww", "other" */
+/* By enum outcome_loss_why: "wiped", "discarded", ...; ends with NULL. */
+extern const char *const facts_disk_losses[];
 struct bytes facts_verdict(const struct outcome_check *check);
 
 #endif

@@ -128,7 +128,9 @@ static void put_loss(struct page *page, enum scenario_metric metric, const char 
     page_put(page, "<br/><span class=\"muted\" style=\"font-weight:400\">");
     page_put(page, help);
     page_put(page, "</span></th>");
-    put_measured(page, metric, known, value);
+    /* Of lost updates, what is not judged is told beside them. */
+    bool told = metric == METRIC_LOST_UPDATES || measure_doubt(page->outcome, metric) <= 0;
+    put_measured(page, metric, known && told, value);
     put_limits(page, metric, SCENARIO_REGION_ALL, SCENARIO_CLASS_ANY, known, value);
     page_put(page, "</tr>\n");
 }

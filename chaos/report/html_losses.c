@@ -111,16 +111,16 @@ static void put_forks(struct page *page)
     page_cut(page, "lost updates and late writes", shown, forks->count);
 }
 
-static void put_loss(struct page *page, const struct history_op *op)
+static void put_loss(struct page *page, const struct rpo_loss *loss)
 {
-    const struct outcome *outcome = page->outcome;
+    const struct history_op *op = &page->outcome->history.ops[loss->op];
     page_printf(page, "<li>Item %" PRIu32 ": ", op->key);
     put_write(page, op, false);
     page_put(page, ", acknowledged at ");
     page_moment(page, op->return_ns);
-    if (outcome->lost_ns != RPO_NEVER && op->return_ns <= outcome->lost_ns) {
+    if (loss->age_ns > 0) {
         page_put(page, ", ");
-        page_duration(page, outcome->lost_ns - op->return_ns);
+        page_duration(page, loss->age_ns);
         page_put(page, " before the Region was lost");
     }
     page_put(page, "</li>\n");
@@ -141,7 +141,7 @@ static void put_losses(struct page *page, enum rpo_class class, const char *head
     for (uint32_t i = 0; i < losses->count && shown < most; i++)
         if (losses->at[i].class == class) {
             list_item(page, shown++, most);
-            put_loss(page, &page->outcome->history.ops[losses->at[i].op]);
+            put_loss(page, &losses->at[i]);
         }
     list_close(page, most);
     page_cut(page, what, most, count);

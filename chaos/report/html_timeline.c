@@ -282,8 +282,8 @@ static const char *mark_of(const char *kind)
 {
     static const struct {
         const char *kind, *mark;
-    } marks[] = {{"leader", "▲"}, {"down", "✕"}, {"up", "○"},
-                 {"ready", "●"},  {"heal", "+"}, {"stop", "■"}};
+    } marks[] = {{"leader", "▲"}, {"down", "✕"}, {"up", "○"},  {"ready", "●"},
+                 {"heal", "+"},   {"stop", "■"}, {"lost", "∅"}};
     for (size_t i = 0; i < array_len(marks); i++)
         if (strcmp(marks[i].kind, kind) == 0)
             return marks[i].mark;
@@ -376,7 +376,7 @@ void page_timeline(struct page *page)
         buf_append_text(&page->left_out, "<li>Of lag and clocks, only the peaks are drawn.</li>\n");
     if (outcome->event_count > 0)
         page_put(page, "<p class=\"muted\">Marks: ▲ leads · ✕ down · ○ up · ● ready · "
-                       "+ healed · ■ stopped.</p>\n");
+                       "+ healed · ■ stopped · ∅ lost data.</p>\n");
     put_phases(page);
     for (uint8_t i = 0; i < outcome->scenario->cluster.region_count; i++)
         put_lane(page, i, &scales);

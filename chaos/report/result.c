@@ -242,23 +242,47 @@ static json_t *operation_of(const struct outcome *outcome, uint32_t op)
     return json;
 }
 
+/* What the sentence says, or UINT64_MAX where it says that nobody knows. */
+static uint64_t known(const struct outcome *outcome, enum scenario_metric metric)
+{
+    double value;
+    return measure_known(outcome, metric, &value) && isfinite(value) ? (uint64_t)value : UINT64_MAX;
+}
+
+static json_t *disk_losses_of(const struct outcome *outcome)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < outcome->disk_loss_count && i < LIST_MAX; i++) {
+        const struct outcome_loss *loss = &outcome->disk_losses[i];
+        json_t *json = json_object();
+        set_region(json, "region", outcome, loss->region);
+        set_moment(json, "at_ns", outcome, loss->at_ns, UINT64_MAX);
+        set_text(json, "why", facts_disk_losses[loss->why]);
+        json_array_append_new(list, json);
+    }
+    return list;
+}
+
 static json_t *rpo_of(const struct outcome *outcome)
 {
     json_t *json = json_object(), *list = json_array();
-    set_number(json, "count", figure(outcome, "rpo", "rpo_count"));
-    set_number(json, "ns", figure(outcome, "rpo", "rpo_ns"));
-    set_number(json, "bytes", figure(outcome, "rpo", "rpo_bytes"));
+    set_number(json, "count", known(outcome, METRIC_RPO_COUNT));
+    set_number(json, "ns", known(outcome, METRIC_RPO_TIME));
+    set_number(json, "bytes", known(outcome, METRIC_RPO_BYTES));
     set_number(json, "lost_lww", figure(outcome, "rpo", "lost_lww"));
-    set_number(json, "lost_other", figure(outcome, "rpo", "lost_other"));
+    set_number(json, "lost_other", known(outcome, METRIC_LOST_OTHER));
     set_number(json, "unjudged", figure(outcome, "rpo", "unjudged"));
     set_number(json, "count_by_regions", outcome->region_rpo_count);
     set_text(json, "count_by_regions_why", outcome->region_rpo_why);
     set_moment(json, "lost_ns", outcome, outcome->lost_ns, RPO_NEVER);
     set(json, "lost_regions", regions(outcome, outcome->lost_regions));
+    set(json, "disk_losses", disk_losses_of(outcome));
     set(json, "gone_regions", regions(outcome, outcome->gone_regions));
     for (uint32_t i = 0; i < outcome->losses.count && i < LIST_MAX; i++) {
         json_t *loss = operation_of(outcome, outcome->losses.at[i].op);
+        bool gone = outcome->losses.at[i].class == RPO_UNREPLICATED;
         set_text(loss, "class", facts_loss(outcome->losses.at[i].class));
+        set_number(loss, "age_ns", gone ? outcome->losses.at[i].age_ns : UINT64_MAX);
         json_array_append_new(list, loss);
     }
     set(json, "losses", list);
@@ -317,8 +341,14 @@ static json_t *staleness_of(const struct outcome *outcome)
 static json_t *lost_updates_of(const struct outcome *outcome)
 {
     json_t *json = json_object(), *list = json_array();
-    set_number(json, "count", figure(outcome, "chain", "forks"));
-    set_number(json, "late", figure(outcome, "chain", "late"));
+    double count;
+    bool measured = measure_data(outcome, METRIC_LOST_UPDATES, &count);
+    uint64_t late = 0;
+    for (uint32_t i = 0; i < outcome->forks.count; i++)
+        late += outcome->forks.at[i].late;
+    set_number(json, "count", measured ? (uint64_t)count : UINT64_MAX);
+    set_number(json, "late",
+               measured && measure_check(outcome, "chain") != NULL ? late : UINT64_MAX);
     set_number(json, "unjudged", figure(outcome, "chain", "unjudged"));
     for (uint32_t i = 0; i < outcome->forks.count && i < LIST_MAX; i++) {
         const struct chain_fork *fork = &outcome->forks.at[i];

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "chaos/report/facts.h"
 #include "chaos/report/text.h"
 #include "conflict/base/check.h"
 #include "conflict/base/crc32c.h"
@@ -16,6 +17,7 @@ enum {
     SINK_FULL = 1 << 16,
     EVENTS_MAX = 65536,
     SAMPLES_MAX = 1 << 20,
+    LOSSES_MAX = 4096,
     LEDGER_MAX = 1 << 23,
     ITEMS_MAX = 1 << 24
 };
@@ -104,6 +106,13 @@ static const struct line_field event_fields[] = {
     {OF(outcome_event, text), .type = LINE_TEXT, .required = true},
 };
 
+static const struct line_field loss_fields[] = {
+    {OF(outcome_loss, at_ns), .type = LINE_MOMENT, .required = true},
+    {OF(outcome_loss, region), .type = LINE_REGION, .required = true},
+    {OF(outcome_loss, why), .type = LINE_NAME, .names = facts_disk_losses, .required = true},
+    {OF(outcome_loss, kept), .type = LINE_BOOL},
+};
+
 #define OF_SAMPLE(member)                                                                          \
     .key = #member, .offset = offsetof(struct outcome_sample, region[0].member) -                  \
                               offsetof(struct outcome_sample, region[0])
@@ -138,6 +147,7 @@ static const struct line_shape run_shape = LINE_SHAPE(run_fields);
 static const struct line_shape phase_shape = LINE_SHAPE(phase_fields);
 static const struct line_shape fault_shape = LINE_SHAPE(fault_fields);
 static const struct line_shape event_shape = LINE_SHAPE(event_fields);
+static const struct line_shape loss_shape = LINE_SHAPE(loss_fields);
 static const struct line_shape sample_shape = LINE_SHAPE(sample_fields);
 static const struct line_shape row_shape = LINE_SHAPE(row_fields);
 static const struct line_shape item_shape = LINE_SHAPE(item_fields);
@@ -247,6 +257,8 @@ void saved_events_write(const struct outcome *outcome, struct saved_sink *sink)
         write_one(&lines, "fault", &fault_shape, &outcome->faults[i], sink);
     for (uint32_t i = 0; i < outcome->event_count; i++)
         write_one(&lines, "event", &event_shape, &outcome->events[i], sink);
+    for (uint32_t i = 0; i < outcome->disk_loss_count; i++)
+        write_one(&lines, "loss", &loss_shape, &outcome->disk_losses[i], sink);
     write_samples(outcome, &lines, sink);
     for (uint32_t i = 0; i < outcome->ledger_count; i++)
         write_one(&lines, "ledger", &row_shape, &outcome->ledger[i], sink);
@@ -346,6 +358,28 @@ static bool read_event(struct saved_reader *reader, json_t *line, struct buf *wh
     struct outcome *outcome = reader->outcome;
     outcome_event(outcome, event.at_ns, event.region, event.kind, "%s", "");
     outcome->events[outcome->event_count - 1].text = event.text;
+    return true;
+}
+
+/* What the first line tells of all losses holds for each, so it is as it was when they are in. */
+static bool read_loss(struct saved_reader *reader, json_t *line, struct buf *why)
+{
+    struct outcome *outcome = reader->outcome;
+    struct outcome_loss loss = {0};
+    if (outcome->disk_loss_count == LOSSES_MAX)
+        return fail(why, "more losses than a run notes");
+    if (!line_read(&reader->lines, &loss_shape, line, &loss, why))
+        return false;
+    if (!(outcome->lost_regions >> loss.region & 1) || outcome->lost_ns == RPO_NEVER ||
+        loss.at_ns > outcome->lost_ns)
+        return fail(why, "a loss that the line of the run does not know of");
+    for (uint32_t i = 0; i < outcome->disk_loss_count; i++) {
+        const struct outcome_loss *other = &outcome->disk_losses[i];
+        if (other->region == loss.region &&
+            ((other->at_ns == loss.at_ns && other->why == loss.why) || (other->kept && loss.kept)))
+            return fail(why, "a loss that is above, or kept in the place of one above");
+    }
+    outcome_lost(outcome, loss.at_ns, loss.region, (enum outcome_loss_why)loss.why, loss.kept);
     return true;
 }
 
@@ -512,6 +546,8 @@ static bool dispatch(struct saved_reader *reader, const char *type, json_t *line
         return read_fault(reader, line, why);
     if (strcmp(type, "event") == 0)
         return read_event(reader, line, why);
+    if (strcmp(type, "loss") == 0)
+        return read_loss(reader, line, why);
     if (strcmp(type, "sample") == 0)
         return read_sample(reader, line, why);
     if (strcmp(type, "ledger") == 0)
@@ -520,8 +556,9 @@ static bool dispatch(struct saved_reader *reader, const char *type, json_t *line
         return read_scan(reader, line, outcome->scans, &outcome->scan_count, why);
     if (strcmp(type, "rescan") == 0)
         return read_scan(reader, line, outcome->rescans, &outcome->rescan_count, why);
-    return fail(why, "type: expected run, phase, fault, event, sample, ledger, scan, rescan, item "
-                     "or end");
+    return fail(why,
+                "type: expected run, phase, fault, event, loss, sample, ledger, scan, rescan, item "
+                "or end");
 }
 
 static json_t *parse(struct bytes line, struct buf *why)

@@ -4,6 +4,7 @@
  * expectations alone, since how long is too long only the scenario knows. */
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "chaos/check/append.h"
@@ -12,6 +13,7 @@
 #include "chaos/check/set.h"
 #include "chaos/run/judge.h"
 #include "chaos/run/measure.h"
+#include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
 /* A p99 up to here is good service, however good it was before. */
@@ -118,7 +120,7 @@ static void judge_workload(struct judge *judge)
     case SCENARIO_SET:
         check_set(history,
                   &(struct set_options){.linearizable = judge->strong,
-                                        .allow_lost = outcome->lost_regions != 0},
+                                        .allow_lost = measure_lost(outcome) != 0},
                   begin(judge, "set"));
         end(judge);
         return;
@@ -162,7 +164,7 @@ static bool has_values(const struct outcome *outcome) /* that are unique and nam
 
 /* Clients and Regions count alike, but for what was durable in the Region that died before it could
  * acknowledge it: of that, clients know that they do not know. */
-static void judge_recount(struct judge *judge)
+static void judge_recount(struct judge *judge, const struct rpo_options *options)
 {
     const struct outcome *outcome = judge->outcome;
     const struct outcome_check *rpo = measure_check(outcome, "rpo");
@@ -172,8 +174,8 @@ static void judge_recount(struct judge *judge)
     uint64_t count = verdict_get(&rpo->verdict, "rpo_count");
     for (uint32_t i = 0; i < outcome->history.count; i++) {
         const struct history_op *op = &outcome->history.ops[i];
-        open += op->outcome == HISTORY_INFO && outcome->lost_regions >> op->region & 1 &&
-                op->invoke_ns <= outcome->lost_ns;
+        open +=
+            op->outcome == HISTORY_INFO && rpo_was_lost_since(options, op->region, op->invoke_ns);
     }
     struct verdict *verdict = begin(judge, "recount");
     verdict_init(verdict);
@@ -191,25 +193,42 @@ static void judge_recount(struct judge *judge)
     end(judge);
 }
 
+/* What went down with a Region is the RPO's, and no lost update besides. */
+static void part_forks(struct outcome *outcome)
+{
+    struct chain_forks *forks = &outcome->forks;
+    bool *gone = xcalloc(outcome->history.count + 1, sizeof(*gone));
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < outcome->losses.count; i++)
+        gone[outcome->losses.at[i].op] = outcome->losses.at[i].class == RPO_UNREPLICATED;
+    for (uint32_t i = 0; i < forks->count; i++)
+        if (!gone[forks->at[i].loser])
+            forks->at[kept++] = forks->at[i];
+    forks->count = kept;
+    free(gone);
+}
+
 static void judge_losses(struct judge *judge)
 {
     struct outcome *outcome = judge->outcome;
     uint8_t kind = outcome->scenario->workload.kind;
-    uint64_t lost = outcome->lost_regions | outcome->down_regions | outcome->gone_regions;
     if (has_values(outcome) || kind == SCENARIO_SET || kind == SCENARIO_APPEND) {
-        const struct rpo_options options = {.fault_ns = outcome->lost_ns,
-                                            .dead_regions = lost,
-                                            .rows = outcome->ledger,
-                                            .row_count = outcome->ledger_count,
-                                            .strong = judge->strong,
-                                            .all_gone = measure_all_gone(outcome)};
+        struct rpo_options options = {.rows = outcome->ledger,
+                                      .row_count = outcome->ledger_count,
+                                      .strong = judge->strong,
+                                      .all_gone = measure_all_gone(outcome)};
+        struct rpo_death *deaths = measure_deaths(outcome, &options.death_count);
+        options.deaths = deaths;
         check_rpo(&outcome->history, &options, &outcome->losses, begin(judge, "rpo"));
         end(judge);
-        judge_recount(judge);
+        judge_recount(judge, &options);
+        part_forks(outcome);
+        free(deaths);
     }
     if (!judge->strong && has_values(outcome) && !measure_all_gone(outcome)) {
-        const struct ledgers_options options = {
-            .rows = outcome->ledger, .row_count = outcome->ledger_count, .dead_regions = lost};
+        const struct ledgers_options options = {.rows = outcome->ledger,
+                                                .row_count = outcome->ledger_count,
+                                                .dead_regions = measure_lost(outcome)};
         check_ledgers(&outcome->history, &options, begin(judge, "ledgers"));
         end(judge);
     }

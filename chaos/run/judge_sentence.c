@@ -43,7 +43,9 @@ static bool say_check(const struct outcome *outcome, enum verdict_kind kind, str
 static void say_unknown(const struct outcome *outcome, enum scenario_metric metric, struct buf *to)
 {
     double doubt = measure_doubt(outcome, metric);
-    if (metric == METRIC_LEDGER_COMPLETE && measure_check(outcome, "ledgers") != NULL)
+    if (!measure_any_write(outcome))
+        buf_append_text(to, "and no write was acknowledged to measure it by");
+    else if (metric == METRIC_LEDGER_COMPLETE && measure_check(outcome, "ledgers") != NULL)
         buf_append_text(to, "and not all of what the ledgers tell can be judged");
     else if (metric == METRIC_RPO_COUNT && outcome->region_rpo_why != NULL)
         buf_printf(to, "and it is not known: %s", outcome->region_rpo_why);
@@ -139,18 +141,44 @@ static void say_number(const struct outcome *outcome, enum scenario_metric metri
 static void say_loss(const struct outcome *outcome, struct buf *to)
 {
     double count, ns;
-    if (!number(outcome, METRIC_RPO_COUNT, &count) ||
-        measure_doubt(outcome, METRIC_RPO_COUNT) > 0) {
+    if (!measure_any_write(outcome)) {
+        buf_append_text(to, "no write was acknowledged");
+        return;
+    }
+    if (!measure_known(outcome, METRIC_RPO_COUNT, &count)) {
         buf_append_text(to, "RPO unknown");
         if (outcome->region_rpo_why != NULL)
             buf_printf(to, " (%s)", outcome->region_rpo_why);
         return;
     }
     buf_printf(to, "RPO %.0f write%s", count, count == 1 ? "" : "s");
-    if (count > 0 && number(outcome, METRIC_RPO_TIME, &ns)) {
+    if (count > 0 && measure_known(outcome, METRIC_RPO_TIME, &ns)) {
         buf_append_text(to, " (");
         measure_print(METRIC_RPO_TIME, ns, to);
         buf_append_u8(to, ')');
+    }
+}
+
+/* Regions that came back with less than they had, or did not. Of a wiped disk the scenario tells by
+ * itself. */
+static void say_disks(const struct outcome *outcome, struct buf *to)
+{
+    static const char *const texts[OUTCOME_LOSS_WHY_COUNT] = {
+        [OUTCOME_LOSS_DISCARDED] = "the damaged store of %s was set aside",
+        [OUTCOME_LOSS_DAMAGED] = "%s went on with a damaged store",
+        [OUTCOME_LOSS_DOWN] = "%s did not come back",
+    };
+    uint64_t told[OUTCOME_LOSS_WHY_COUNT] = {0};
+    for (uint32_t i = 0; i < outcome->disk_loss_count; i++) {
+        const struct outcome_loss *loss = &outcome->disk_losses[i];
+        uint64_t bit = UINT64_C(1) << loss->region;
+        if (texts[loss->why] == NULL || told[loss->why] & bit)
+            continue;
+        told[loss->why] |= bit;
+        const char *name = outcome->scenario->cluster.region[loss->region].name;
+        const char *rest = strstr(texts[loss->why], "%s");
+        buf_printf(to, ", %.*s%s%s", (int)(rest - texts[loss->why]), texts[loss->why], name,
+                   rest + 2);
     }
 }
 
@@ -172,10 +200,19 @@ static void say_lost_updates(const struct outcome *outcome, struct buf *to)
                    plural(all));
 }
 
+/* Beside a graver reason, which has the first word. */
+static void say_phases(const struct outcome *outcome, struct buf *to)
+{
+    for (uint32_t i = 0; i < outcome->phase_count && outcome->exit != OUTCOME_SLOW; i++)
+        if (outcome->phases[i].timed_out)
+            buf_printf(to, ", phase %s waited in vain", outcome->phases[i].name);
+}
+
 static void say_facts(const struct outcome *outcome, struct buf *to)
 {
     double value;
     say_loss(outcome, to);
+    say_disks(outcome, to);
     if (number(outcome, METRIC_RTO, &value) && isinf(value))
         buf_append_text(to, ", RTO not seen");
     else if (outcome->rto.count > 0)
@@ -184,6 +221,7 @@ static void say_facts(const struct outcome *outcome, struct buf *to)
         number(outcome, METRIC_LINEARIZABLE, &value))
         buf_printf(to, ", %slinearizable", value != 0 ? "" : "not ");
     say_lost_updates(outcome, to);
+    say_phases(outcome, to);
     if (!number(outcome, METRIC_CONVERGED, &value))
         return;
     if (value == 0)
@@ -194,12 +232,77 @@ static void say_facts(const struct outcome *outcome, struct buf *to)
         say_number(outcome, METRIC_CONVERGE, "all Regions equal ", " after healing", to);
 }
 
+/* Regions whose clients have written. */
+static uint32_t count_writers(const struct outcome *outcome)
+{
+    uint64_t regions = 0;
+    for (uint32_t i = 0; i < outcome->history.count; i++) {
+        const struct history_op *op = &outcome->history.ops[i];
+        if (!op->final && history_kind_writes((enum history_kind)op->kind))
+            regions |= UINT64_C(1) << op->region;
+    }
+    return (uint32_t)__builtin_popcountll(regions);
+}
+
 /* Never a reason to fail: the scenario says what it asks for, and the machine what it can do. */
 static void say_load(const struct outcome *outcome, struct buf *to)
 {
-    if (outcome_fell_short(outcome))
-        buf_printf(to, "; asked %" PRIu64 "/s, %" PRIu64 "/s were begun", outcome->asked_per_s,
-                   outcome->begun_per_s);
+    uint32_t writers = count_writers(outcome), all = outcome->scenario->cluster.data_count;
+    if (!outcome_fell_short(outcome))
+        return;
+    buf_printf(to, "; asked %" PRIu64 "/s, %" PRIu64 "/s were begun", outcome->asked_per_s,
+               outcome->begun_per_s);
+    if (writers > 0 && writers < all)
+        buf_printf(to, ", writes in %u of %u Regions", writers, all);
+}
+
+static bool is_struck(const struct outcome *outcome, uint64_t at_ns, uint32_t *last)
+{
+    for (uint32_t i = 0; i < outcome->fault_count; i++) {
+        uint32_t at = (*last + i) % outcome->fault_count; /* it is mostly the one of before */
+        const struct outcome_fault *fault = &outcome->faults[at];
+        bool hurts = fault->verb != VERB_UNDO && fault->verb != VERB_HEAL_ALL && !fault->refused;
+        if (!hurts || at_ns < fault->from_ns || (fault->to_ns != 0 && at_ns > fault->to_ns))
+            continue;
+        *last = at;
+        return true;
+    }
+    return false;
+}
+
+struct served {
+    uint64_t begun, answered;
+};
+
+/* Where nothing was done, that nothing went wrong says little. */
+static void say_served(const struct outcome *outcome, struct buf *to)
+{
+    enum { ENOUGH = 20 };
+    struct served all = {0}, calm = {0};
+    uint32_t last = 0;
+    if (outcome->scenario->workload.kind == SCENARIO_EXEC)
+        return;
+    for (uint32_t i = 0; i < outcome->history.count; i++) {
+        const struct history_op *op = &outcome->history.ops[i];
+        bool answered = history_answered(op) || op->reason == HISTORY_REASON_CONFLICT;
+        if (op->final)
+            continue;
+        all.begun++;
+        all.answered += answered;
+        if (is_struck(outcome, op->intended_ns, &last))
+            continue;
+        calm.begun++;
+        calm.answered += answered;
+    }
+    bool is_calm = calm.begun >= ENOUGH;
+    const struct served *told = is_calm ? &calm : &all;
+    if (all.begun == 0)
+        buf_append_text(to, "; no operation was begun");
+    else if (all.answered == 0)
+        buf_append_text(to, "; no operation succeeded");
+    else if (2 * told->answered < told->begun)
+        buf_printf(to, "; of %" PRIu64 " operations%s %" PRIu64 " succeeded", told->begun,
+                   is_calm ? " outside of faults" : "", told->answered);
 }
 
 const char *judge_sentence(struct outcome *outcome)
@@ -219,6 +322,7 @@ const char *judge_sentence(struct outcome *outcome)
     if (reason.len > 0 && facts.len > 0)
         buf_append_u8(&all, ')');
     say_load(outcome, &all);
+    say_served(outcome, &all);
     const char *text = bytes_copy_text(&outcome->arena, buf_view(&all));
     buf_deinit(&reason);
     buf_deinit(&facts);

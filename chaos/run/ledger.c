@@ -43,26 +43,59 @@ static uint64_t value_of(const json_t *side)
     return attribute == NULL ? 0 : answer_number(attribute);
 }
 
-static void add_row(struct ledger_reading *reading, const struct site *site, const json_t *from)
+static void keep_row(struct ledger_reading *reading, const struct ledgers_row *row)
 {
-    const char *table = json_string_value(json_object_get(from, "table"));
-    const char *kind = json_string_value(json_object_get(from, "kind"));
-    char *key = json_dumps(json_object_get(from, "key"), JSON_COMPACT | JSON_ENCODE_ANY);
-    struct ledgers_row row = {.winner = value_of(json_object_get(from, "winner")),
-                              .loser = value_of(json_object_get(from, "loser")),
-                              .regions = UINT64_C(1) << site->index,
-                              .late = kind != NULL && strcmp(kind, "late") == 0};
-    bool ours =
-        table != NULL && key != NULL && reading->count < ROWS_MAX &&
-        drive_find_key(reading->drive, bytes_text(table), bytes_text(key), &row.table, &row.key);
-    free(key);
-    if (!ours)
+    if (reading->count == ROWS_MAX)
         return;
     if (reading->count == reading->cap) {
         reading->cap = reading->cap == 0 ? 256 : reading->cap * 2;
         reading->rows = xrealloc(reading->rows, reading->cap * sizeof(*reading->rows));
     }
-    reading->rows[reading->count++] = row;
+    reading->rows[reading->count++] = *row;
+}
+
+static const json_t *list_of(const json_t *side)
+{
+    return json_object_get(json_object_get(json_object_get(side, "item"), "l"), "L");
+}
+
+/* Of two lists, a row for each element that the losing one had beyond what both begin with: that is
+ * what was lost by it. */
+static void keep_rows_of_lists(struct ledger_reading *reading, struct ledgers_row row,
+                               const json_t *winner, const json_t *loser)
+{
+    size_t kept = json_array_size(winner), lost = json_array_size(loser), same = 0;
+    while (same < kept && same < lost &&
+           answer_number(json_array_get(winner, same)) ==
+               answer_number(json_array_get(loser, same)))
+        same++;
+    row.winner = kept == 0 ? 0 : answer_number(json_array_get(winner, kept - 1));
+    for (size_t i = same; i < lost; i++) {
+        row.loser = answer_number(json_array_get(loser, i));
+        keep_row(reading, &row);
+    }
+}
+
+static void add_row(struct ledger_reading *reading, const struct site *site, const json_t *from)
+{
+    const char *table = json_string_value(json_object_get(from, "table"));
+    const char *kind = json_string_value(json_object_get(from, "kind"));
+    const json_t *winner = json_object_get(from, "winner"), *loser = json_object_get(from, "loser");
+    char *key = json_dumps(json_object_get(from, "key"), JSON_COMPACT | JSON_ENCODE_ANY);
+    struct ledgers_row row = {.winner = value_of(winner),
+                              .loser = value_of(loser),
+                              .regions = UINT64_C(1) << site->index,
+                              .late = kind != NULL && strcmp(kind, "late") == 0};
+    bool ours =
+        table != NULL && key != NULL &&
+        drive_find_key(reading->drive, bytes_text(table), bytes_text(key), &row.table, &row.key);
+    free(key);
+    if (!ours)
+        return;
+    if (list_of(loser) != NULL)
+        keep_rows_of_lists(reading, row, list_of(winner), list_of(loser));
+    else
+        keep_row(reading, &row);
 }
 
 static void finish(struct ledger_reading *reading)

@@ -26,9 +26,19 @@ bool measure_expect(const struct outcome *outcome, const struct scenario_expect 
                     double *ret);
 /* measure_data.c: one of what became of the data. */
 bool measure_data(const struct outcome *outcome, enum scenario_metric metric, double *ret);
+/* The same of what became of the data, where it is exact: the one figure that the sentence, the
+ * page and result.json all tell. False: it is unknown. */
+bool measure_known(const struct outcome *outcome, enum scenario_metric metric, double *ret);
 /* How much greater than measure_expect's answer the number may be in truth, as some of what it
  * counts nobody can tell; 0: it is exact. */
 double measure_doubt(const struct outcome *outcome, enum scenario_metric metric);
+/* Whether the workload, if its operations are seen, has had any write acknowledged. Where none was,
+ * that nothing was lost says nothing. */
+bool measure_any_write(const struct outcome *outcome);
+/* The data Regions that lost what they had, as bits: with a disk, for good, or with the tables. */
+uint64_t measure_lost(const struct outcome *outcome);
+/* When they did; the caller's to free. */
+struct rpo_death *measure_deaths(const struct outcome *outcome, uint32_t *ret_count);
 /* No Region had a table any more in the end, so everything is lost. */
 bool measure_all_gone(const struct outcome *outcome);
 /* The check of that name, or NULL. */

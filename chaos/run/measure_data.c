@@ -45,41 +45,66 @@ const char *measure_order_check(const struct scenario *scenario)
     unreachable();
 }
 
+/* ---- Whether there is anything to measure by ---- */
+
+static bool any_op(const struct outcome *outcome, bool writes)
+{
+    if (outcome->scenario->workload.kind == SCENARIO_EXEC)
+        return true; /* of which there is no history */
+    for (uint32_t i = 0; i < outcome->history.count; i++) {
+        const struct history_op *op = &outcome->history.ops[i];
+        bool done =
+            writes ? op->outcome == HISTORY_OK && history_kind_writes((enum history_kind)op->kind)
+                   : history_answered(op) && !op->final;
+        if (done)
+            return true;
+    }
+    return false;
+}
+
+bool measure_any_write(const struct outcome *outcome)
+{
+    return any_op(outcome, true);
+}
+
+/* ---- Lost Regions ---- */
+
+uint64_t measure_lost(const struct outcome *outcome)
+{
+    uint64_t all = (UINT64_C(1) << outcome->scenario->cluster.data_count) - 1;
+    return (outcome->lost_regions | outcome->down_regions | outcome->gone_regions) & all;
+}
+
+struct rpo_death *measure_deaths(const struct outcome *outcome, uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    uint64_t left = measure_lost(outcome);
+    struct rpo_death *deaths =
+        xcalloc(outcome->disk_loss_count + SCENARIO_REGIONS_MAX, sizeof(*deaths));
+    for (uint32_t i = 0; i < outcome->disk_loss_count; i++) {
+        const struct outcome_loss *loss = &outcome->disk_losses[i];
+        deaths[count++] = (struct rpo_death){loss->at_ns, loss->region};
+        left &= ~(UINT64_C(1) << loss->region);
+    }
+    /* Of these nobody noted when, only that what they had is not there in the end. */
+    uint64_t at_ns = outcome->lost_ns != RPO_NEVER ? outcome->lost_ns : outcome->ended_ns;
+    for (uint8_t i = 0; i < SCENARIO_REGIONS_MAX; i++)
+        if (left >> i & 1)
+            deaths[count++] = (struct rpo_death){at_ns, i};
+    *ret_count = count;
+    return deaths;
+}
+
+/* ---- Order ---- */
+
 static bool linearizable(const struct outcome *outcome, double *ret)
 {
     const char *name = measure_order_check(outcome->scenario);
     const struct outcome_check *found = name == NULL ? NULL : measure_check(outcome, name);
-    if (found == NULL || found->verdict.kind == VERDICT_UNKNOWN)
-        return false;
+    if (found == NULL || found->verdict.kind == VERDICT_UNKNOWN || measure_all_gone(outcome))
+        return false; /* what is gone altogether would be read as absent, and nobody reads it */
     *ret = found->verdict.kind == VERDICT_OK;
-    return true;
-}
-
-/* Chains show them; of sums and lists, the last look tells how many are missing. What went down
- * with a Region is the RPO's. Where deletions keep chains from telling in strong mode, the search
- * does: in an order in which all is right, nothing is lost. */
-static bool lost_updates(const struct outcome *outcome, double *ret)
-{
-    if (measure_check(outcome, "chain") == NULL && outcome->forks.count == 0) {
-        double right;
-        if (outcome->scenario->cluster.mode == SCENARIO_STRONG && linearizable(outcome, &right) &&
-            right != 0) {
-            *ret = 0;
-            return true;
-        }
-        return figure(outcome, "counter", "lost", ret) || figure(outcome, "append", "lost", ret) ||
-               figure(outcome, "set", "lost", ret);
-    }
-    bool *gone = xcalloc(outcome->history.count + 1, sizeof(*gone));
-    for (uint32_t i = 0; i < outcome->losses.count; i++)
-        if (outcome->losses.at[i].class == RPO_UNREPLICATED)
-            gone[outcome->losses.at[i].op] = true;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < outcome->forks.count; i++)
-        count += !gone[outcome->forks.at[i].loser];
-    free(gone);
-    *ret = count;
-    return true;
+    return any_op(outcome, false);
 }
 
 static bool phantoms(const struct outcome *outcome, double *ret)
@@ -101,7 +126,7 @@ static bool phantoms(const struct outcome *outcome, double *ret)
         known = true;
     }
     *ret = all;
-    return known;
+    return known && any_op(outcome, false);
 }
 
 bool measure_all_gone(const struct outcome *outcome)
@@ -113,36 +138,84 @@ bool measure_all_gone(const struct outcome *outcome)
 /* Everything that was acknowledged, where no checker knows the items. */
 static bool rpo_of_all(const struct outcome *outcome, enum scenario_metric metric, double *ret)
 {
-    uint64_t count = 0, bytes = 0, first_ns = UINT64_MAX;
+    uint64_t count = 0, bytes = 0, oldest_ns = 0;
+    struct rpo_options options = {0};
+    struct rpo_death *deaths = measure_deaths(outcome, &options.death_count);
+    options.deaths = deaths;
     for (uint32_t i = 0; i < outcome->history.count; i++) {
         const struct history_op *op = &outcome->history.ops[i];
         if (!history_kind_writes((enum history_kind)op->kind) || op->outcome != HISTORY_OK)
             continue;
+        uint64_t age_ns = rpo_age_ns(&options, op);
         count++;
         bytes += op->bytes;
-        first_ns = op->return_ns < first_ns ? op->return_ns : first_ns;
+        oldest_ns = age_ns > oldest_ns ? age_ns : oldest_ns;
     }
-    bool timed = outcome->lost_ns != RPO_NEVER && first_ns < outcome->lost_ns;
-    *ret = metric == METRIC_RPO_COUNT   ? (double)count
-           : metric == METRIC_RPO_BYTES ? (double)bytes
-           : timed                      ? (double)(outcome->lost_ns - first_ns)
-                                        : 0;
+    free(deaths);
+    *ret = (double)(metric == METRIC_RPO_COUNT   ? count
+                    : metric == METRIC_RPO_BYTES ? bytes
+                                                 : oldest_ns);
     return outcome->scenario->workload.kind != SCENARIO_EXEC; /* of which there is no history */
 }
 
 static bool rpo(const struct outcome *outcome, enum scenario_metric metric, const char *name,
                 double *ret)
 {
+    if (!measure_any_write(outcome))
+        return false;
     if (figure(outcome, "rpo", name, ret))
         return true;
     if (measure_all_gone(outcome))
         return rpo_of_all(outcome, metric, ret);
     *ret = 0;
-    if (outcome->lost_regions == 0 && outcome->down_regions == 0 && outcome->gone_regions == 0)
+    if (measure_lost(outcome) == 0)
         return outcome->harness == NULL; /* no Region was lost, so nothing was lost with one */
     if (outcome->region_rpo_count == UINT64_MAX || metric != METRIC_RPO_COUNT)
         return false;
     *ret = (double)outcome->region_rpo_count;
+    return true;
+}
+
+/* ---- Lost updates ---- */
+
+/* Of sums the last look tells how many are missing, and the Regions how many went down with one. */
+static bool lost_additions(const struct outcome *outcome, double *ret)
+{
+    double gone;
+    if (!figure(outcome, "counter", "lost", ret))
+        return false;
+    if (measure_lost(outcome) == 0 || outcome->scenario->cluster.mode == SCENARIO_STRONG)
+        return true;
+    if (!rpo(outcome, METRIC_RPO_COUNT, "rpo_count", &gone))
+        return false;
+    *ret = fmax(0, *ret - gone);
+    return true;
+}
+
+/* Chains show them (of which the judge has left out what went down with a Region, as that is the
+ * RPO's); of sums, lists and sets, the last look tells how many are missing. Where deletions keep
+ * chains from telling in strong mode, the search does: in an order in which all is right, nothing
+ * is lost. */
+static bool lost_updates(const struct outcome *outcome, double *ret)
+{
+    double right, other;
+    if (!measure_any_write(outcome))
+        return false;
+    if (measure_check(outcome, "chain") != NULL || outcome->forks.count > 0) {
+        *ret = outcome->forks.count;
+        return true;
+    }
+    if (outcome->scenario->cluster.mode == SCENARIO_STRONG && linearizable(outcome, &right) &&
+        right != 0) {
+        *ret = 0;
+        return true;
+    }
+    if (lost_additions(outcome, ret))
+        return true;
+    if ((measure_check(outcome, "append") == NULL && measure_check(outcome, "set") == NULL) ||
+        !figure(outcome, "rpo", "lost_lww", ret) || !figure(outcome, "rpo", "lost_other", &other))
+        return false;
+    *ret += other;
     return true;
 }
 
@@ -152,8 +225,10 @@ double measure_doubt(const struct outcome *outcome, enum scenario_metric metric)
     bool updates = metric == METRIC_LOST_UPDATES;
     bool writes = metric == METRIC_RPO_COUNT || metric == METRIC_LOST_OTHER;
     bool sizes = metric == METRIC_RPO_TIME || metric == METRIC_RPO_BYTES;
-    if ((!updates && !writes && !sizes) ||
-        !figure(outcome, updates ? "chain" : "rpo", "unjudged", &doubt))
+    bool chained = measure_check(outcome, "chain") != NULL || outcome->forks.count > 0;
+    bool looked = measure_check(outcome, "append") != NULL || measure_check(outcome, "set") != NULL;
+    if ((!updates && !writes && !sizes) || (updates && !chained && !looked) ||
+        !figure(outcome, updates && chained ? "chain" : "rpo", "unjudged", &doubt))
         return 0;
     return sizes && doubt > 0 ? INFINITY : doubt; /* any of them may be the oldest, or large */
 }
@@ -161,8 +236,8 @@ double measure_doubt(const struct outcome *outcome, enum scenario_metric metric)
 static bool lost_other(const struct outcome *outcome, double *ret)
 {
     bool strong = outcome->scenario->cluster.mode == SCENARIO_STRONG;
-    return figure(outcome, "rpo", "lost_other", ret) ||
-           (strong && figure(outcome, "counter", "lost", ret));
+    return measure_any_write(outcome) && (figure(outcome, "rpo", "lost_other", ret) ||
+                                          (strong && figure(outcome, "counter", "lost", ret)));
 }
 
 static bool converged(const struct outcome *outcome, double *ret)
@@ -186,7 +261,8 @@ static bool converge_time(const struct outcome *outcome, double *ret)
 
 static bool zombies(const struct outcome *outcome, double *ret)
 {
-    return outcome->rescan_count > 0 && figure(outcome, "converge", "zombies", ret);
+    return outcome->rescan_count > 0 && measure_any_write(outcome) &&
+           figure(outcome, "converge", "zombies", ret);
 }
 
 /* Whether the ledgers have every lost update and nothing else. Where most of it cannot be judged,
@@ -196,11 +272,16 @@ static bool ledger_complete(const struct outcome *outcome, double *ret)
     const struct outcome_check *found = measure_check(outcome, "ledgers");
     bool wrong = found != NULL && found->verdict.kind == VERDICT_WRONG;
     *ret = !wrong;
-    if (found == NULL || found->verdict.kind == VERDICT_UNKNOWN)
+    if (found == NULL || found->verdict.kind == VERDICT_UNKNOWN || !measure_any_write(outcome))
         return false;
     uint64_t judged = verdict_get(&found->verdict, "pairs") + verdict_get(&found->verdict, "forks");
     uint64_t open = verdict_get(&found->verdict, "unjudged") + verdict_get(&found->verdict, "open");
     return wrong || 2 * open <= judged;
+}
+
+bool measure_known(const struct outcome *outcome, enum scenario_metric metric, double *ret)
+{
+    return measure_data(outcome, metric, ret) && measure_doubt(outcome, metric) <= 0;
 }
 
 bool measure_data(const struct outcome *outcome, enum scenario_metric metric, double *ret)

@@ -108,3 +108,58 @@ bool outcome_fell_short(const struct outcome *outcome)
 {
     return (double)outcome->begun_per_s < 0.9 * (double)outcome->asked_per_s;
 }
+
+/* ---- Losses of disks ---- */
+
+void outcome_lost(struct outcome *outcome, uint64_t at_ns, uint8_t region,
+                  enum outcome_loss_why why, bool kept)
+{
+    for (uint32_t i = 0; i < outcome->disk_loss_count; i++) {
+        struct outcome_loss *other = &outcome->disk_losses[i];
+        if (other->region == region && other->at_ns == at_ns && other->why == why)
+            return;
+        if (other->region == region && kept)
+            other->kept = false; /* the later one is kept in its place */
+    }
+    outcome->disk_losses = grow(&outcome->arena, outcome->disk_losses, outcome->disk_loss_count,
+                                &outcome->disk_loss_cap, sizeof(*outcome->disk_losses));
+    outcome->disk_losses[outcome->disk_loss_count++] =
+        (struct outcome_loss){at_ns, region, (uint8_t)why, kept};
+    outcome->lost_regions |= UINT64_C(1) << region;
+    if (outcome->lost_ns == RPO_NEVER || at_ns > outcome->lost_ns)
+        outcome->lost_ns = at_ns;
+}
+
+const char *outcome_loss_text(enum outcome_loss_why why)
+{
+    switch (why) {
+    case OUTCOME_LOSS_WIPED:
+        return "its disk was wiped";
+    case OUTCOME_LOSS_DISCARDED:
+        return "its damaged store was set aside: it begins empty";
+    case OUTCOME_LOSS_DAMAGED:
+        return "it serves what the damage has left of its store";
+    case OUTCOME_LOSS_UNSYNCED:
+        return "it lost what was not synced";
+    case OUTCOME_LOSS_DOWN:
+        return "it did not come back";
+    case OUTCOME_LOSS_WHY_COUNT:
+        break;
+    }
+    unreachable();
+}
+
+uint64_t outcome_death_ns(const struct outcome *outcome, uint8_t region, uint64_t now_ns)
+{
+    uint64_t death_ns = now_ns;
+    for (uint32_t i = outcome->event_count; i > 0; i--) {
+        const struct outcome_event *event = &outcome->events[i - 1];
+        if (event->region != region)
+            continue;
+        if (strcmp(event->kind, "down") == 0)
+            death_ns = event->at_ns;
+        else if (strcmp(event->kind, "up") == 0)
+            break;
+    }
+    return death_ns;
+}

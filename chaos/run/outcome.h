@@ -51,6 +51,26 @@ struct outcome_event {
     const char *text;
 };
 
+/* Why a Region has less than it had. */
+enum outcome_loss_why {
+    OUTCOME_LOSS_WIPED,     /* disk.wipe */
+    OUTCOME_LOSS_DISCARDED, /* its damaged store was refused and set aside: it began empty */
+    OUTCOME_LOSS_DAMAGED,   /* it serves what disk.bitflip or disk.truncate left of its store */
+    OUTCOME_LOSS_UNSYNCED,  /* lose_unsynced, where nobody waited for the disk */
+    OUTCOME_LOSS_DOWN,      /* it was not running when the run ended */
+    OUTCOME_LOSS_WHY_COUNT
+};
+
+/* Data that one Region lost: each loss takes what only that Region had. All but DOWN are noted as
+ * they happen (chaos/inject, and the simulator); those that are DOWN when the run ends, by whoever
+ * ends it. A recheck reads them from the events. */
+struct outcome_loss {
+    uint64_t at_ns; /* when its last process ended that had the data, or the disk was damaged */
+    uint8_t region;
+    uint8_t why; /* enum outcome_loss_why */
+    bool kept;   /* what it had then is whole in DATA/REGION.lost (DISK_ASIDE), to be counted */
+};
+
 /* What the Regions said of themselves, every 100 ms. */
 struct outcome_sample {
     uint64_t at_ns;
@@ -114,11 +134,13 @@ struct outcome {
     uint32_t event_count, event_cap;
     struct outcome_sample *samples;
     uint32_t sample_count, sample_cap;
+    struct outcome_loss *disk_losses; /* as they were noted */
+    uint32_t disk_loss_count, disk_loss_cap;
 
     struct ledgers_row *ledger; /* of all Regions that were alive at the end (eventual) */
     uint32_t ledger_count;
-    uint64_t lost_ns;      /* when a Region's data was lost, the last time; RPO_NEVER */
-    uint64_t lost_regions; /* bits */
+    uint64_t lost_ns;      /* the last of disk_losses; RPO_NEVER: there is none */
+    uint64_t lost_regions; /* bits: of disk_losses */
     uint64_t down_regions; /* bits: those that were not running when the run ended */
     uint64_t gone_regions; /* bits: those that ran in the end and had no table any more */
     uint64_t healed_ns;    /* the last heal; 0: none */
@@ -159,6 +181,14 @@ void outcome_event(struct outcome *outcome, uint64_t at_ns, uint8_t region, cons
 bool outcome_fell_short(const struct outcome *outcome);
 /* A new one, zeroed; it does not move. NULL: there are SCENARIO_FAULTS_MAX. */
 struct outcome_fault *outcome_fault(struct outcome *outcome);
+/* Notes a loss, and in lost_ns and lost_regions what they say of all. The same again (Region, time)
+ * is noted once. */
+void outcome_lost(struct outcome *outcome, uint64_t at_ns, uint8_t region,
+                  enum outcome_loss_why why, bool kept);
+/* "its disk was wiped", "its damaged store was set aside, and it began empty"; for people. */
+const char *outcome_loss_text(enum outcome_loss_why why);
+/* When the Region's last process that served has ended; now_ns if it has not, or none ever did. */
+uint64_t outcome_death_ns(const struct outcome *outcome, uint8_t region, uint64_t now_ns);
 /* A new one, zeroed; the next call may move it. */
 struct outcome_sample *outcome_sample(struct outcome *outcome, uint64_t at_ns);
 

@@ -99,8 +99,10 @@ static bool clear_leftovers(struct output *output, const char *home, struct buf 
     if (undone < 0)
         return false;
     if (undone > 0)
-        fprintf(stderr, "tidemark: undid %d fault%s of a run that was killed\n", undone,
-                undone == 1 ? "" : "s");
+        fprintf(stderr,
+                "tidemark: cleaned up what faults of a run that was killed had left: %d %s; links "
+                "and clocks had ended with it\n",
+                undone, undone == 1 ? "file or process" : "files and processes");
     size_t home_len = strlen(home);
     if (read_holder(output, holder) == 0)
         return true;

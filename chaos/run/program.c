@@ -14,6 +14,8 @@
 #include "conflict/base/check.h"
 
 enum { TAIL_BYTES = 4096, TAIL_LINES = 12 };
+/* Exit codes of shells, and of our keeper (chaos/drive/keeper.c), for what did not even begin. */
+enum { NOT_A_PROGRAM = 126, NOT_FOUND = 127 };
 
 static bool is_program(const struct run *run)
 {
@@ -49,10 +51,14 @@ void program_tick(struct run *run)
         return;
     run->program_told = true;
     if (code != 0 && !code_is_expected(run)) {
-        run_fail(run,
-                 "the workload's program could not be started, or ended by itself with exit code "
-                 "%d; expect `exit_code` if that is right",
-                 code);
+        if (code == NOT_FOUND || code == NOT_A_PROGRAM)
+            run_fail(run, "the workload's program could not be started (exit code %d); %s says why",
+                     code, run->program_log);
+        else
+            run_fail(run,
+                     "the workload's program ended by itself with exit code %d; expect `exit_code` "
+                     "if that is right",
+                     code);
         return;
     }
     char rest[64] = "";

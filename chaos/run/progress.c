@@ -98,17 +98,119 @@ static void draw(struct run *run)
 
 /* ---- Lines that stay ---- */
 
+/* Lines are in order of their times: what is told late is told as of now. */
 static void begin_line(struct run *run, uint64_t at_ns)
 {
     uint64_t began_ns = run->outcome.began_ns;
     clear_lines(&run->progress);
+    at_ns = at_ns > run->progress.told_ns ? at_ns : run->progress.told_ns;
+    run->progress.told_ns = at_ns;
     printf("[%5.1f s] ", began_ns == 0 || at_ns < began_ns ? 0 : (double)(at_ns - began_ns) / 1e9);
+}
+
+void progress_begin(struct run *run)
+{
+    if (run->progress.quiet)
+        return;
+    clear_lines(&run->progress);
+    run->progress.told_ns = 0; /* the run's own time begins now */
+    printf("%s%s%s\nseed %" PRIu64 "; look in with `tidemark status --control %s`\n",
+           run->scenario->name, *run->scenario->about == 0 ? "" : ": ", run->scenario->about,
+           run->options->seed, run->control_address);
+    fflush(stdout);
+}
+
+static void tell_event(struct run *run, const struct outcome_event *event)
+{
+    begin_line(run, event->at_ns);
+    if (event->region < run->cluster.site_count)
+        printf("%s %s: %s\n", event->kind, run->cluster.sites[event->region].name, event->text);
+    else
+        printf("%s: %s\n", event->kind, event->text);
+}
+
+static void tell_begin_of(struct run *run, const struct outcome_fault *fault)
+{
+    begin_line(run, fault->from_ns);
+    printf("fault %s: %s %s%s\n", fault->id,
+           scenario_verb_info((enum scenario_verb)fault->verb)->name,
+           fault->target == NULL ? "" : fault->target, fault->refused ? " could not be begun" : "");
+}
+
+static uint64_t end_of(const struct outcome_fault *fault)
+{
+    return fault->to_ns == 0 ? fault->from_ns : fault->to_ns;
+}
+
+/* Its evidence may take a while to be whole. */
+static void tell_end_of(struct run *run, const struct outcome_fault *fault)
+{
+    uint64_t began_ns = run->outcome.began_ns, told_ns = run->progress.told_ns;
+    uint64_t end_ns = end_of(fault);
+    begin_line(run, end_ns);
+    printf("fault %s is over", fault->id);
+    if (end_ns + RUN_TICK_MS * RUN_MS_NS < told_ns && end_ns >= began_ns)
+        printf(" since %.1f s", (double)(end_ns - began_ns) / 1e9);
+    printf(": %s%s\n", fault->effective ? "" : "NOT EFFECTIVE, ",
+           fault->evidence == NULL ? "nothing was seen of it" : fault->evidence);
+}
+
+/* The fault that has ended first, of those whose end is known and untold; UINT32_MAX: none. Of a
+ * fault whose beginning is untold, that comes first. */
+static uint32_t next_end(const struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    uint32_t next = UINT32_MAX;
+    for (uint32_t i = 0; i < run->progress.faults_told; i++) {
+        const struct outcome_fault *fault = &outcome->faults[i];
+        if (run->progress.ended[i] || (fault->to_ns == 0 && !fault->refused))
+            continue;
+        if (next == UINT32_MAX || end_of(fault) < end_of(&outcome->faults[next]))
+            next = i;
+    }
+    return next;
+}
+
+/* Whatever has happened and is untold, in order of time: events, and beginnings and ends of faults,
+ * each of which is in order already but for ends. */
+static void tell_all(struct run *run)
+{
+    const struct outcome *outcome = &run->outcome;
+    struct progress *progress = &run->progress;
+    if (progress->events_told > outcome->event_count)
+        progress->events_told = 0; /* those before the phases have been dropped */
+    for (;;) {
+        const struct outcome_event *event = progress->events_told < outcome->event_count
+                                                ? &outcome->events[progress->events_told]
+                                                : NULL;
+        const struct outcome_fault *begun = progress->faults_told < outcome->fault_count
+                                                ? &outcome->faults[progress->faults_told]
+                                                : NULL;
+        uint32_t end = next_end(run);
+        uint64_t event_ns = event == NULL ? UINT64_MAX : event->at_ns;
+        uint64_t begun_ns = begun == NULL ? UINT64_MAX : begun->from_ns;
+        uint64_t end_ns = end == UINT32_MAX ? UINT64_MAX : end_of(&outcome->faults[end]);
+        if (begun != NULL && begun_ns <= event_ns && begun_ns <= end_ns) {
+            progress->faults_told++;
+            tell_begin_of(run, begun);
+        } else if (end != UINT32_MAX && end_ns <= event_ns) {
+            progress->ended[end] = true;
+            tell_end_of(run, &outcome->faults[end]);
+        } else if (event != NULL) {
+            progress->events_told++;
+            tell_event(run, event);
+        } else {
+            return;
+        }
+    }
 }
 
 void progress_phase(struct run *run, const char *name)
 {
     if (run->progress.quiet)
         return;
+    if (run->outcome.began_ns != 0)
+        tell_all(run);
     begin_line(run, run->loop.mono_ns);
     printf("phase %s\n", name);
     fflush(stdout);
@@ -118,59 +220,11 @@ void progress_stage(struct run *run, const char *text)
 {
     if (run->progress.quiet)
         return;
+    if (run->outcome.began_ns != 0)
+        tell_all(run);
     begin_line(run, run->loop.mono_ns);
     printf("%s\n", text);
     fflush(stdout);
-}
-
-void progress_begin(struct run *run)
-{
-    if (run->progress.quiet)
-        return;
-    clear_lines(&run->progress);
-    printf("%s%s%s\nseed %" PRIu64 "; look in with `tidemark status --control %s`\n",
-           run->scenario->name, *run->scenario->about == 0 ? "" : ": ", run->scenario->about,
-           run->options->seed, run->control_address);
-    fflush(stdout);
-}
-
-static void tell_events(struct run *run)
-{
-    const struct outcome *outcome = &run->outcome;
-    struct progress *progress = &run->progress;
-    if (progress->events_told > outcome->event_count)
-        progress->events_told = 0; /* those before the phases have been dropped */
-    for (; progress->events_told < outcome->event_count; progress->events_told++) {
-        const struct outcome_event *event = &outcome->events[progress->events_told];
-        begin_line(run, event->at_ns);
-        if (event->region < run->cluster.site_count)
-            printf("%s %s: %s\n", event->kind, run->cluster.sites[event->region].name, event->text);
-        else
-            printf("%s: %s\n", event->kind, event->text);
-    }
-}
-
-static void tell_faults(struct run *run)
-{
-    const struct outcome *outcome = &run->outcome;
-    struct progress *progress = &run->progress;
-    for (uint32_t i = 0; i < outcome->fault_count; i++) {
-        const struct outcome_fault *fault = &outcome->faults[i];
-        const char *verb = scenario_verb_info((enum scenario_verb)fault->verb)->name;
-        if (i >= progress->faults_told) {
-            progress->faults_told = i + 1;
-            begin_line(run, fault->from_ns);
-            printf("fault %s: %s %s%s\n", fault->id, verb,
-                   fault->target == NULL ? "" : fault->target,
-                   fault->refused ? " could not be begun" : "");
-        }
-        if (progress->ended[i] || (fault->to_ns == 0 && !fault->refused))
-            continue;
-        progress->ended[i] = true;
-        begin_line(run, fault->to_ns == 0 ? fault->from_ns : fault->to_ns);
-        printf("fault %s is over: %s%s\n", fault->id, fault->effective ? "" : "NOT EFFECTIVE, ",
-               fault->evidence == NULL ? "nothing was seen of it" : fault->evidence);
-    }
 }
 
 static void take_figures(struct run *run)
@@ -192,8 +246,7 @@ void progress_tick(struct run *run)
     struct progress *progress = &run->progress;
     if (progress->quiet || run->outcome.began_ns == 0)
         return;
-    tell_events(run);
-    tell_faults(run);
+    tell_all(run);
     fflush(stdout);
     if (!progress->live || run->stage != STAGE_PHASES || run->outcome.phase_count == 0)
         return;

@@ -104,6 +104,8 @@ static void on_changed(void *context, struct site *site, const char *line)
             run_fail(run, "%s ended by itself, which no fault explains; its log is %s/log",
                      site->name, run->output.directory);
     } else if (site->state == SITE_RUNNING) {
+        if (run->inject != NULL)
+            inject_serves(run->inject, place);
         outcome_event(&run->outcome, now_ns, place, "up", "it serves");
     } else if (site->state == SITE_PAUSED) {
         outcome_event(&run->outcome, now_ns, place, "paused", "its process is stopped");

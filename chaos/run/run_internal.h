@@ -71,6 +71,7 @@ struct progress {
     bool quiet;
     uint32_t lines; /* drawn, to be drawn over */
     uint64_t ticks;
+    uint64_t told_ns; /* the time of the last line */
     uint32_t events_told, faults_told;
     bool ended[SCENARIO_FAULTS_MAX]; /* faults whose end has been told */
     struct drive_figures figures;    /* of the last second, about */

@@ -135,36 +135,25 @@ static void on_recounted(void *context, uint64_t count, const char *error)
 
 /* ---- What the faults have done for good ---- */
 
-static const struct scenario_fault *asked_of(const struct run *run, const char *id)
+static bool is_noted_down(const struct outcome *outcome, uint8_t region)
 {
-    for (uint32_t i = 0; i < run->scenario->phase_count; i++)
-        for (uint32_t j = 0; j < run->scenario->phases[i].fault_count; j++)
-            if (strcmp(run->scenario->phases[i].faults[j].id, id) == 0)
-                return &run->scenario->phases[i].faults[j];
-    return NULL;
+    for (uint32_t i = 0; i < outcome->disk_loss_count; i++)
+        if (outcome->disk_losses[i].region == region &&
+            outcome->disk_losses[i].why == OUTCOME_LOSS_DOWN)
+            return true;
+    return false;
 }
 
-/* A wiped disk loses what was not sent, and so does a power cut where nobody waits for fsync. What
- * does not come back is lost, too. */
-static void note_losses(struct run *run)
+/* What disks have lost was noted as it happened; what does not come back is lost, too. */
+static void note_down(struct run *run)
 {
     struct outcome *outcome = &run->outcome;
-    outcome->lost_ns = RPO_NEVER;
-    outcome->lost_regions = 0;
-    uint64_t all = (UINT64_C(1) << run->cluster.site_count) - 1;
+    uint64_t all = (UINT64_C(1) << run->cluster.site_count) - 1, now_ns = run->loop.mono_ns;
     outcome->down_regions = all & ~running(run, false);
-    for (uint32_t i = 0; i < outcome->fault_count; i++) {
-        const struct outcome_fault *fault = &outcome->faults[i];
-        const struct scenario_fault *asked = asked_of(run, fault->id);
-        bool power = asked != NULL && asked->lose_unsynced &&
-                     run->scenario->cluster.durability == SCENARIO_OS;
-        bool down = (fault->regions & outcome->down_regions) != 0;
-        if (fault->refused || (fault->verb != VERB_DISK_WIPE && !power && !down))
-            continue;
-        outcome->lost_regions |= fault->regions;
-        if (outcome->lost_ns == RPO_NEVER || fault->from_ns > outcome->lost_ns)
-            outcome->lost_ns = fault->from_ns;
-    }
+    for (uint8_t i = 0; i < run->cluster.site_count; i++)
+        if (outcome->down_regions >> i & 1 && !is_noted_down(outcome, i))
+            outcome_lost(outcome, outcome_death_ns(outcome, i, now_ns), i, OUTCOME_LOSS_DOWN,
+                         false);
 }
 
 /* ---- Entering ---- */
@@ -200,7 +189,6 @@ static void begin_look(struct run *run)
     uint8_t kind = run->scenario->workload.kind;
     bool knows = kind != SCENARIO_EXEC && kind != SCENARIO_YCSB_A && kind != SCENARIO_YCSB_B &&
                  kind != SCENARIO_YCSB_F;
-    note_losses(run);
     if (running(run, true) == 0)
         run_fail(run, "no Region is running any more");
     else if (knows)
@@ -216,7 +204,7 @@ static void end(struct run *run)
                           drive_exited(run->drive, &run->outcome.exit_code);
     run->outcome.ended_ns = run->loop.mono_ns;
     load_conclude(&run->load, &run->outcome);
-    note_losses(run);
+    note_down(run);
     inject_free(run->inject);
     run->inject = NULL;
     recount_stop(run->recount);
@@ -224,25 +212,44 @@ static void end(struct run *run)
     run_end_loop(run);
 }
 
+/* Why the Regions cannot count what the loss took; NULL: they can. What a Region still has of a
+ * store that was damaged, or not synced, nobody can tell from outside. */
+static const char *uncounted(const struct outcome_loss *loss)
+{
+    switch ((enum outcome_loss_why)loss->why) {
+    case OUTCOME_LOSS_WIPED:
+    case OUTCOME_LOSS_DISCARDED:
+        return loss->kept ? NULL : "not counted: what the lost disk held was not kept";
+    case OUTCOME_LOSS_DAMAGED:
+        return "not counted: a Region serves what was left of its damaged store";
+    case OUTCOME_LOSS_UNSYNCED:
+        return "not counted: it had not reached the disk";
+    case OUTCOME_LOSS_DOWN:
+        return "not counted: a Region did not come back";
+    case OUTCOME_LOSS_WHY_COUNT:
+        break;
+    }
+    unreachable();
+}
+
 /* Of one Region that lost its disk. Of several nobody kept the books: what one had of another went
- * down with it, and a disk that is wiped again leaves only its last data. */
+ * down with it, and a disk that is lost again leaves only its last data. */
 static void begin_recount(struct run *run)
 {
     struct outcome *outcome = &run->outcome;
-    uint64_t data = (UINT64_C(1) << run->scenario->cluster.data_count) - 1;
-    uint8_t dead = 0;
+    const struct outcome_loss *lost = NULL;
     uint32_t losses = 0;
-    for (uint32_t i = 0; i < outcome->fault_count && !is_strong(run); i++) {
-        const struct outcome_fault *fault = &outcome->faults[i];
-        if (fault->verb != VERB_DISK_WIPE || fault->refused || (fault->regions & data) == 0)
-            continue;
-        losses += (uint32_t)__builtin_popcountll(fault->regions & data);
-        dead = (uint8_t)__builtin_ctzll(fault->regions & data);
-    }
-    if (losses > 1)
-        on_recounted(run, UINT64_MAX, "not counted: several losses");
-    else if (losses == 1)
-        run->recount = recount_begin(&run->cluster, run->watch, dead, on_recounted, run);
+    note_down(run);
+    for (uint32_t i = 0; i < outcome->disk_loss_count && !is_strong(run); i++)
+        if (outcome->disk_losses[i].region < run->scenario->cluster.data_count) {
+            lost = &outcome->disk_losses[i];
+            losses++;
+        }
+    const char *why = losses > 1 ? "not counted: several losses" : lost ? uncounted(lost) : NULL;
+    if (why != NULL)
+        on_recounted(run, UINT64_MAX, why);
+    else if (lost != NULL)
+        run->recount = recount_begin(&run->cluster, run->watch, lost->region, on_recounted, run);
     if (run->recount == NULL && run->stage == STAGE_RECOUNT)
         stage_enter(run, STAGE_END);
 }

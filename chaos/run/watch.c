@@ -5,12 +5,10 @@
 
 #include "chaos/run/watch.h"
 
-#include <dirent.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "chaos/run/watch_process.h"
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 
@@ -92,6 +90,17 @@ static uint32_t read_leads(const json_t *said)
     return count;
 }
 
+/* A strong table has groups in place of peers. */
+static bool has_groups(const json_t *said, const json_t *table)
+{
+    size_t i;
+    json_t *group;
+    json_array_foreach(json_object_get(said, "groups"), i,
+                       group) if (strcmp(text(group, "table"), text(table, "name")) ==
+                                  0) return true;
+    return false;
+}
+
 /* Every table is ACTIVE, connected to all its peers, and has nothing for them. */
 static bool is_settled(const json_t *said)
 {
@@ -102,7 +111,7 @@ static bool is_settled(const json_t *said)
         json_t *peers = json_object_get(table, "replication");
         size_t replicas = json_array_size(json_object_get(table, "replicas"));
         if (strcmp(text(table, "status"), "ACTIVE") != 0 ||
-            (replicas > 1 && json_array_size(peers) + 1 < replicas))
+            (replicas > 1 && json_array_size(peers) + 1 < replicas && !has_groups(said, table)))
             return false;
         json_array_foreach(
             peers, j, peer) if (whole(peer, "pending") != 0 ||
@@ -180,33 +189,6 @@ static bool is_up(const struct watched *region, uint64_t now_ns)
            region->said_asked_ns + FRESH_NS > now_ns;
 }
 
-/* ---- The process ---- */
-
-static void read_process(struct watched *region)
-{
-    char path[64];
-    region->resident_bytes = region->descriptors = 0;
-    if (region->site->process == NULL)
-        return;
-    int pid = process_pid(region->site->process);
-    snprintf(path, sizeof(path), "/proc/%d/statm", pid);
-    FILE *file = fopen(path, "re");
-    if (file != NULL) {
-        /* All that it maps, then what of that is resident. */
-        char line[128], *second = fgets(line, sizeof(line), file) ? strchr(line, ' ') : NULL;
-        if (second)
-            region->resident_bytes = strtoull(second, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
-        fclose(file);
-    }
-    snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-    DIR *directory = opendir(path);
-    if (directory == NULL)
-        return;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        region->descriptors += entry->d_name[0] != '.';
-    closedir(directory);
-}
-
 /* ---- Samples ---- */
 
 static void tell_leaders(struct watch *watch, uint64_t now_ns)
@@ -251,7 +233,7 @@ void watch_tick(struct watch *watch, uint64_t now_ns)
         struct watched *region = &watch->regions[i];
         forget_former(region);
         if (watch->ticks % PROCESS_TICKS == 0)
-            read_process(region);
+            watch_process(region->site->process, &region->resident_bytes, &region->descriptors);
         if (region->site->state != SITE_RUNNING)
             region->settled = 0;
         else if (region->asking == NULL)
@@ -311,30 +293,6 @@ static const json_t *find_table(const json_t *said, const char *name)
     json_array_foreach(json_object_get(said, "tables"), i,
                        table) if (strcmp(text(table, "name"), name) == 0) return table;
     return NULL;
-}
-
-bool watch_converged(const struct watch *watch, uint64_t since_ns)
-{
-    const struct watched *first = &watch->regions[0];
-    const json_t *tables = json_object_get(first->said, "tables");
-    size_t j;
-    json_t *table;
-    for (uint32_t i = 0; i < watch->count; i++) {
-        const struct watched *region = &watch->regions[i];
-        if (region->site->witness)
-            continue;
-        if (!is_known(region, since_ns) || region->settled < SETTLED_ANSWERS)
-            return false;
-        if (json_array_size(json_object_get(region->said, "tables")) != json_array_size(tables))
-            return false;
-        json_array_foreach(tables, j, table)
-        {
-            const json_t *other = find_table(region->said, text(table, "name"));
-            if (other == NULL || whole(other, "items") != whole(table, "items"))
-                return false;
-        }
-    }
-    return true;
 }
 
 uint64_t watch_gone(const struct watch *watch, uint64_t since_ns)
@@ -438,6 +396,31 @@ bool watch_caught_up(const struct watch *watch, uint64_t since_ns)
 bool watch_led(const struct watch *watch, uint64_t since_ns)
 {
     return all_groups(watch, since_ns, group_led);
+}
+
+/* Strong tables are the same when all members have applied the same. */
+bool watch_converged(const struct watch *watch, uint64_t since_ns)
+{
+    const struct watched *first = &watch->regions[0];
+    const json_t *tables = json_object_get(first->said, "tables");
+    size_t j;
+    json_t *table;
+    for (uint32_t i = 0; i < watch->count; i++) {
+        const struct watched *region = &watch->regions[i];
+        if (region->site->witness)
+            continue;
+        if (!is_known(region, since_ns) || region->settled < SETTLED_ANSWERS)
+            return false;
+        if (json_array_size(json_object_get(region->said, "tables")) != json_array_size(tables))
+            return false;
+        json_array_foreach(tables, j, table)
+        {
+            const json_t *other = find_table(region->said, text(table, "name"));
+            if (other == NULL || whole(other, "items") != whole(table, "items"))
+                return false;
+        }
+    }
+    return watch_caught_up(watch, since_ns) && watch_led(watch, since_ns);
 }
 
 /* ---- What the others have of a dead one ---- */

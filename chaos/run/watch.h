@@ -20,7 +20,7 @@ void watch_free(struct watch *watch);
 /* Every 100 ms: notes a sample and asks again. */
 void watch_tick(struct watch *watch, uint64_t now_ns);
 /* Whether every table of every data Region is there, has nothing to send and as many items as
- * elsewhere, in two answers of each running. */
+ * elsewhere, in two answers of each running; and strong ones are caught up and led. */
 bool watch_converged(const struct watch *watch, uint64_t since_ns);
 /* Bits of the data Regions that run and have no table any more, though they had some. */
 uint64_t watch_gone(const struct watch *watch, uint64_t since_ns);

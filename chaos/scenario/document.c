@@ -16,6 +16,7 @@ enum { MISTAKES_MAX = 10 };
 struct builder {
     struct arena *arena;
     const char *file;
+    struct bytes text;
     struct buf *error;
     struct node **documents;
     uint32_t document_count;
@@ -201,14 +202,24 @@ static bool take_event(struct builder *builder, const yaml_event_t *event)
     unreachable();
 }
 
+/* The reader of bytes runs ahead of the parser, and tells its place in bytes only. */
+static size_t line_of(struct bytes text, size_t offset)
+{
+    size_t line = 0;
+    for (size_t i = 0; i < offset && i < text.len; i++)
+        line += text.at[i] == '\n';
+    return line;
+}
+
 static bool take_events(struct builder *builder, yaml_parser_t *parser)
 {
     for (bool ended = false; !ended;) {
         yaml_event_t event;
         if (!yaml_parser_parse(parser, &event)) {
             const char *problem = parser->problem == NULL ? "not YAML" : parser->problem;
-            size_t line =
-                parser->error == YAML_READER_ERROR ? parser->mark.line : parser->problem_mark.line;
+            size_t line = parser->error == YAML_READER_ERROR
+                              ? line_of(builder->text, parser->problem_offset)
+                              : parser->problem_mark.line;
             buf_printf(builder->error, "%s:%zu: not YAML: %s%s%s\n", builder->file, line + 1,
                        problem, parser->context == NULL ? "" : " ",
                        parser->context == NULL ? "" : parser->context);
@@ -226,7 +237,8 @@ static bool take_events(struct builder *builder, yaml_parser_t *parser)
 bool document_parse(struct arena *arena, const char *file, struct bytes text,
                     struct node *ret[DOCUMENTS_MAX], uint32_t *ret_count, struct buf *error)
 {
-    struct builder builder = {.arena = arena, .file = file, .error = error, .documents = ret};
+    struct builder builder = {
+        .arena = arena, .file = file, .text = text, .error = error, .documents = ret};
     yaml_parser_t parser;
     if (!yaml_parser_initialize(&parser))
         return fail(&builder, 0, "no memory for a parser");

@@ -301,6 +301,9 @@ static void read_metric(struct reader *reader, const struct node *node, struct p
                     node->key);
         return;
     }
+    if (node->count == 0)
+        reader_fail(reader, node, "there is no limit in it: expected such as {%s: \"<=5s\"}",
+                    reader->scenario->cluster.region[0].name);
     for (const struct node *at = node->first; at != NULL; at = at->next)
         read_selected(reader, at, place);
 }

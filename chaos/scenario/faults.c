@@ -278,6 +278,7 @@ static void read_fault(struct reader *reader, const struct node *node, struct sc
     if (wrong != NULL)
         reader_fail(reader, node, "%s: %s", info->name, wrong);
     check_whole_ms(reader, node, fault);
+    scenario_check_api(reader, node, fault);
 }
 
 static int compare_faults(const void *a, const void *b)

@@ -165,6 +165,10 @@ void scenario_check_sense(struct reader *reader, const struct node *root);
 /* The fault's place in the file, by its order among those of its phase. */
 const struct node *scenario_fault_node(const struct node *phases, uint32_t phase,
                                        const struct scenario_fault *fault);
+/* api_names.c: what a Region knows, up to a NULL; whether a fault names anything else. */
+extern const char *const scenario_operations[], *const scenario_errors[];
+void scenario_check_api(struct reader *reader, const struct node *node,
+                        const struct scenario_fault *fault);
 /* References from one fault to another. */
 void scenario_finish_faults(struct reader *reader, const struct node *phases,
                             struct scenario *scenario);

@@ -279,7 +279,7 @@ static void write_api(struct fis *fis, const struct action *action, const char *
     if (percentage != NULL)
         import_param(import, "percent", percentage->text);
     if (action->kind == ACTION_API_UNAVAILABLE)
-        import_param(import, "error", "ServiceUnavailable");
+        import_param(import, "error", "ServiceUnavailableException");
     if (operations != NULL && operations->kind == NODE_SCALAR && *operations->text != 0)
         write_operations(import, operations->text);
     import_fault_end(import);

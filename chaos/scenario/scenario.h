@@ -334,6 +334,8 @@ bool scenario_load(struct scenario *scenario, const char *path, struct buf *erro
 void scenario_schema_write(struct buf *to);
 
 bool scenario_metric_is_timing(enum scenario_metric metric);
+/* measured.c: why no run of this scenario's workload and mode has the figure; NULL: one may. */
+const char *scenario_never_measured(const struct scenario *scenario, enum scenario_metric metric);
 const char *scenario_metric_name(enum scenario_metric metric);
 const char *scenario_class_name(enum scenario_class class);
 const char *scenario_workload_name(enum scenario_workload_kind kind);

@@ -135,11 +135,10 @@ static const char *never_known(const struct reader *reader, const struct scenari
 {
     const struct scenario_workload *workload = &reader->scenario->workload;
     const struct scenario_mix *mix = &workload->mix;
-    bool exec = workload->kind == SCENARIO_EXEC;
-    if (expect->metric == METRIC_EXIT_CODE)
-        return exec ? NULL : "only a workload of `kind: exec` has a program that exits";
-    if (exec)
-        return NULL; /* what a program does is its own affair */
+    const char *never =
+        scenario_never_measured(reader->scenario, (enum scenario_metric)expect->metric);
+    if (never != NULL || workload->kind == SCENARIO_EXEC)
+        return never;
     switch ((enum scenario_class)expect->class) {
     case SCENARIO_CLASS_WRITE:
         return mix->write + mix->erase > 0 ? NULL : "the workload never writes";

@@ -42,7 +42,8 @@ static void replied(void *context, uint32_t node, uint64_t token, struct op *op)
 
 static void persisted(void *context, uint32_t node, struct bytes batch, bool durable)
 {
-    (void)context, (void)node, (void)batch, (void)durable; /* clients and looks tell all */
+    (void)batch; /* clients and looks tell all of it */
+    play_disk_used(context, node, durable);
 }
 
 static bool sync_failed(void *context, uint32_t node)

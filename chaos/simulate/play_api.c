@@ -3,13 +3,14 @@
 
 #include "chaos/simulate/play_internal.h"
 
-bool play_client_blocked(const struct play *play, uint8_t place, enum scenario_how *ret)
+bool play_client_blocked(struct play *play, uint8_t place, enum scenario_how *ret)
 {
     for (uint32_t i = 0; i < play->fault_count; i++) {
-        const struct play_fault *fault = &play->faults[i];
+        struct play_fault *fault = &play->faults[i];
         if (!fault->active || fault->spec->verb != VERB_CLIENT_BLOCK ||
             !(fault->regions >> place & 1) || fault->spec->how == SCENARIO_RESET)
             continue;
+        fault->hits++;
         *ret = (enum scenario_how)fault->spec->how;
         return true;
     }
@@ -35,12 +36,14 @@ static enum api_error error_named(const char *name)
 enum api_error play_api_fault(struct play *play, uint8_t place, enum op_kind kind)
 {
     for (uint32_t i = 0; i < play->fault_count; i++) {
-        const struct play_fault *fault = &play->faults[i];
+        struct play_fault *fault = &play->faults[i];
         const struct scenario_fault *spec = fault->spec;
         bool api = spec->verb == VERB_API_ERROR || spec->verb == VERB_API_THROTTLE;
-        if (fault->active && api && fault->regions >> place & 1 && names(&spec->operations, kind) &&
-            rng_unit(&play->cluster.sim.rng) < spec->share)
-            return spec->verb == VERB_API_THROTTLE ? API_THROTTLED : error_named(spec->error);
+        if (!fault->active || !api || !(fault->regions >> place & 1) ||
+            !names(&spec->operations, kind) || rng_unit(&play->cluster.sim.rng) >= spec->share)
+            continue;
+        fault->hits++;
+        return spec->verb == VERB_API_THROTTLE ? API_THROTTLED : error_named(spec->error);
     }
     return API_OK;
 }

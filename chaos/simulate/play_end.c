@@ -15,6 +15,7 @@
 
 enum { LOOK_AT_ONCE = 64, LOOK_TRIES = 100 };
 #define SETTLE_NS (60 * second)
+#define GONE_NS (3 * second)  /* as chaos/run/stages.c has it */
 #define AGE_OFFSET_MS 7200000 /* twice the grace of tombstones */
 
 /* ---- Samples ---- */
@@ -84,6 +85,51 @@ void play_sample(struct play *play)
         guard(play);
 }
 
+/* ---- Settling ---- */
+
+/* Those that run and have no table: what is gone from all of them is gone for good. */
+static uint64_t without_table(const struct play *play)
+{
+    uint64_t gone = 0;
+    for (uint32_t i = 0; i < play->data_count; i++)
+        if (play_node_up(play, i) && !play_table(play, i))
+            gone |= UINT64_C(1) << i;
+    return gone;
+}
+
+static bool is_readable(const struct play *play, uint32_t node)
+{
+    return play_node_up(play, node) && !(play->outcome->gone_regions >> node & 1);
+}
+
+static void settle(struct play *play)
+{
+    struct outcome *outcome = play->outcome;
+    uint64_t from = now_of(play), all = (UINT64_C(1) << play->data_count) - 1;
+    bool equal = false, lost = false;
+    while (!equal && !lost && now_of(play) < from + SETTLE_NS) {
+        play_run(play, now_of(play) + 100 * ms);
+        equal = play_equal(play);
+        lost = without_table(play) == all && now_of(play) >= from + GONE_NS;
+    }
+    outcome->gone_regions = without_table(play);
+    for (uint8_t i = 0; i < play->data_count; i++)
+        if (outcome->gone_regions >> i & 1)
+            outcome_event(outcome, now_of(play), i, "note", "the table itself is gone");
+    if (equal)
+        outcome->converged_ns = now_of(play);
+    else if (!lost)
+        outcome_event(outcome, now_of(play), SCENARIO_REGION_NONE, "note",
+                      "the Regions did not become equal within a minute");
+    for (uint32_t i = 0; i < play->cluster.node_count; i++) {
+        if (play->cluster.nodes[i].core)
+            continue;
+        outcome->down_regions |= UINT64_C(1) << i;
+        outcome_lost(outcome, outcome_death_ns(outcome, (uint8_t)i, now_of(play)), (uint8_t)i,
+                     OUTCOME_LOSS_DOWN, false);
+    }
+}
+
 /* ---- The last look ---- */
 
 static void look_at(struct play *play, uint8_t place, uint32_t key, uint32_t client)
@@ -127,7 +173,7 @@ static void look(struct play *play)
         if (draw_used(&play->draw, key))
             keys[count++] = key;
     for (uint8_t place = 0; place < play->data_count; place++) {
-        if (!play_node_up(play, place))
+        if (!is_readable(play, place))
             continue;
         look_round(play, place, keys, count);
         for (uint32_t i = 0; i < LOOK_TRIES && play->look_again_count > 0; i++) {
@@ -194,7 +240,7 @@ static struct converge_scan *scan(struct play *play, uint32_t *ret_count)
         arena_array(&play->outcome->arena, struct converge_scan, SCENARIO_REGIONS_MAX);
     *ret_count = 0;
     for (uint32_t i = 0; i < play->data_count; i++)
-        if (play_node_up(play, i))
+        if (is_readable(play, i))
             scan_node(play, i, &scans[(*ret_count)++]);
     return scans;
 }
@@ -285,31 +331,6 @@ static void age(struct play *play)
 
 /* ---- The end ---- */
 
-static const struct scenario_fault *spec_of(const struct play *play, const char *id)
-{
-    for (uint32_t i = 0; i < play->fault_count; i++)
-        if (strcmp(play->faults[i].spec->id, id) == 0)
-            return play->faults[i].spec;
-    return NULL;
-}
-
-/* What is lost for good: with a wiped disk, or with what nobody waited for. */
-static void note_losses(struct play *play)
-{
-    struct outcome *outcome = play->outcome;
-    for (uint32_t i = 0; i < play->cluster.node_count; i++)
-        outcome->down_regions |= play->cluster.nodes[i].core ? 0 : UINT64_C(1) << i;
-    for (uint32_t i = 0; i < outcome->fault_count; i++) {
-        const struct outcome_fault *fault = &outcome->faults[i];
-        const struct scenario_fault *spec = spec_of(play, fault->id);
-        if (fault->refused || !spec || spec->verb != VERB_DISK_WIPE)
-            continue;
-        outcome->lost_regions |= fault->regions;
-        if (outcome->lost_ns == RPO_NEVER || fault->from_ns > outcome->lost_ns)
-            outcome->lost_ns = fault->from_ns;
-    }
-}
-
 static bool workload_is_known(const struct play *play)
 {
     uint8_t kind = play->scenario->workload.kind;
@@ -323,22 +344,11 @@ void play_end(struct play *play)
     while (play->under_way > 0)
         play_run(play, now_of(play) + 20 * ms);
     play_heal(play);
-    uint64_t until = now_of(play) + SETTLE_NS;
-    bool equal = false;
-    while (!equal && now_of(play) < until) {
-        play_run(play, now_of(play) + 100 * ms);
-        equal = play_equal(play);
-    }
-    if (equal)
-        outcome->converged_ns = now_of(play);
-    else
-        outcome_event(outcome, now_of(play), SCENARIO_REGION_NONE, "note",
-                      "the Regions did not become equal within a minute");
-    note_losses(play);
+    settle(play);
     if (workload_is_known(play))
         look(play);
     for (uint32_t i = 0; !play->strong && i < play->data_count; i++)
-        if (play_node_up(play, i))
+        if (is_readable(play, i))
             read_ledger(play, i);
     outcome->scans = scan(play, &outcome->scan_count);
     if (age_is_wanted(play))

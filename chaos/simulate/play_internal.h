@@ -65,6 +65,7 @@ struct play_fault {
     bool active, odd;
     uint64_t generation;                 /* counts its beginnings */
     uint32_t steps;                      /* of this one, the first included */
+    uint64_t hits;                       /* of this one: what it was seen to strike */
     uint64_t luck;                       /* of a swizzle */
     uint8_t pairs[SCENARIO_REGIONS_MAX]; /* [from]: set of receivers */
     uint8_t regions;
@@ -183,9 +184,20 @@ bool play_sync_failed(struct play *play, uint32_t node);
 /* The answer that a fault of the API gives instead of the Region; API_OK: none does. */
 enum api_error play_api_fault(struct play *play, uint8_t place, enum op_kind kind);
 /* Whether clients reach a Region. SCENARIO_BLACKHOLE and SCENARIO_CUT: how not. */
-bool play_client_blocked(const struct play *play, uint8_t place, enum scenario_how *ret);
+bool play_client_blocked(struct play *play, uint8_t place, enum scenario_how *ret);
 /* Why a fault can't be simulated; NULL: it can. */
 const char *play_verb_refusal(const struct scenario_fault *fault);
+
+/* play_hits.c */
+/* What proves itself by what it strikes while it holds; of the others it is known at once. */
+bool play_fault_counts(const struct scenario_fault *spec);
+/* Counts what is so all the while: connections that are down, clocks that somebody reads. */
+void play_fault_strike(struct play *play, struct play_fault *fault);
+/* A batch has come to the disk of a node, or is durable there. */
+void play_disk_used(struct play *play, uint32_t node, bool durable);
+
+/* play_clock.c */
+void play_clocks_apply(struct play *play);
 
 /* play_links.c */
 struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t len);
@@ -193,6 +205,9 @@ struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t 
 void play_links_apply(struct play *play);
 /* Of a verb of links: whom it is on. False: nobody. */
 bool play_links_resolve(const struct play *play, struct play_fault *fault);
+
+/* Counts the connections that this one, which is active, keeps down. */
+void play_links_strike(struct play *play, struct play_fault *fault);
 
 /* play_end.c */
 void play_sample(struct play *play);

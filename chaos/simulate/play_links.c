@@ -126,7 +126,29 @@ void play_links_apply(struct play *play)
     }
 }
 
+void play_links_strike(struct play *play, struct play_fault *fault)
+{
+    for (uint32_t from = 0; from < play->cluster.node_count; from++)
+        for (uint32_t to = 0; to < play->cluster.node_count; to++)
+            fault->hits += fault->pairs[from] >> to & 1 && play->ways[from][to].cut &&
+                           play_node_up(play, from) && play_node_up(play, to);
+}
+
 /* ---- Messages ---- */
+
+/* What swallows or throttles is kept together for all faults: each of them has struck. */
+static void strike_all(struct play *play, uint32_t from, uint32_t to, bool hole)
+{
+    for (uint32_t i = 0; i < play->fault_count; i++) {
+        struct play_fault *fault = &play->faults[i];
+        bool swallows = fault->spec->verb == VERB_LINK_BLACKHOLE ||
+                        fault->spec->verb == VERB_REPLICATION_PAUSE ||
+                        fault->spec->verb == VERB_PARTITION;
+        if (fault->active && fault->pairs[from] >> to & 1 &&
+            (hole ? swallows : fault->spec->verb == VERB_LINK_BANDWIDTH))
+            fault->hits++;
+    }
+}
 
 /* Whether this message is one of the fault's share: as region/faults.c draws. */
 static bool strikes(struct play *play, struct play_fault *fault, uint32_t from, uint32_t to)
@@ -152,6 +174,7 @@ static uint64_t struck_ns(struct play *play, enum scenario_verb verb, uint32_t f
         if (!fault->active || fault->spec->verb != verb || !(fault->pairs[from] >> to & 1) ||
             !strikes(play, fault, from, to))
             continue;
+        fault->hits++;
         uint64_t ns = verb == VERB_LINK_REORDER ? fault->spec->delay_ns : 1;
         longest = ns > longest ? ns : longest;
     }
@@ -162,12 +185,14 @@ static uint64_t extra_delay(struct play *play, uint32_t from, uint32_t to)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < play->fault_count; i++) {
-        const struct play_fault *fault = &play->faults[i];
+        struct play_fault *fault = &play->faults[i];
         const struct scenario_fault *spec = fault->spec;
         bool delays = spec->verb == VERB_LINK_DELAY || spec->verb == VERB_LINK_JITTER;
-        if (fault->active && delays && fault->pairs[from] >> to & 1)
-            sum += delay_draw(&play->cluster.sim.rng, (enum delay_distribution)spec->distribution,
-                              spec->verb == VERB_LINK_DELAY ? spec->delay_ns : 0, spec->jitter_ns);
+        if (!fault->active || !delays || !(fault->pairs[from] >> to & 1))
+            continue;
+        fault->hits++;
+        sum += delay_draw(&play->cluster.sim.rng, (enum delay_distribution)spec->distribution,
+                          spec->verb == VERB_LINK_DELAY ? spec->delay_ns : 0, spec->jitter_ns);
     }
     return sum;
 }
@@ -182,6 +207,8 @@ struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t 
     struct sim_travel travel = {.lost = way->hole ||
                                         struck_ns(play, VERB_LINK_LOSS, from, to) > 0 ||
                                         struck_ns(play, VERB_LINK_CORRUPT, from, to) > 0};
+    if (way->hole)
+        strike_all(play, from, to, true);
     if (travel.lost)
         return travel;
     travel.delay_ns = 50000 + extra_delay(play, from, to) +
@@ -192,6 +219,7 @@ struct sim_travel play_travel(void *context, uint32_t from, uint32_t to, size_t 
         uint64_t begins = way->free_ns > now ? way->free_ns : now;
         way->free_ns = begins + (uint64_t)((double)len * 1e9 / (double)way->rate_bytes);
         travel.delay_ns += way->free_ns - now;
+        strike_all(play, from, to, false);
     }
     travel.repeated = struck_ns(play, VERB_LINK_DUPLICATE, from, to) > 0;
     uint64_t held_ns = struck_ns(play, VERB_LINK_REORDER, from, to);

@@ -84,8 +84,10 @@ static bool each_kill(struct play *play, struct play_fault *fault)
             continue;
         any = true;
         kill(play, i, fault->spec->lose_unsynced || fault->spec->verb == VERB_DISK_WIPE);
-        if (fault->spec->verb == VERB_DISK_WIPE)
+        if (fault->spec->verb == VERB_DISK_WIPE) {
             sim_cluster_lose_disk(&play->cluster, i);
+            outcome_lost(play->outcome, now_of(play), (uint8_t)i, OUTCOME_LOSS_WIPED, false);
+        }
         if (fault->spec->verb == VERB_PROCESS_RESTART ||
             fault->spec->verb == VERB_PROCESS_RESTART_LOOP)
             play_later(play, now_of(play) + fault->spec->down_ns, EVENT_START, i, 0);
@@ -109,10 +111,11 @@ static bool each_start(struct play *play, uint8_t regions)
 bool play_sync_failed(struct play *play, uint32_t node)
 {
     for (uint32_t i = 0; i < play->fault_count; i++) {
-        const struct play_fault *fault = &play->faults[i];
+        struct play_fault *fault = &play->faults[i];
         if (!fault->active || fault->spec->verb != VERB_DISK_FSYNC_ERROR ||
             !(fault->regions >> node & 1) || rng_unit(&play->cluster.sim.rng) >= fault->spec->share)
             continue;
+        fault->hits++;
         kill(play, node, true);
         return true;
     }
@@ -143,53 +146,8 @@ static void apply(struct play *play)
 {
     for (uint32_t i = 0; i < play->cluster.node_count; i++)
         node_apply(play, i);
+    play_clocks_apply(play);
     play_links_apply(play);
-}
-
-static int64_t to_ms(int64_t ns)
-{
-    return ns / 1000000;
-}
-
-/* A clock that changes its rate goes on from what it shows. */
-static void clock_rate(struct play *play, struct sim_clock *clock, int64_t ppm)
-{
-    int64_t passed_ms = (int64_t)(now_of(play) / ms);
-    clock->offset_ms += passed_ms * (clock->rate_ppm - ppm) / 1000000;
-    clock->rate_ppm = ppm;
-}
-
-static void clock_begin(struct play *play, const struct play_fault *fault, uint32_t node)
-{
-    struct sim_clock *clock = &play->cluster.nodes[node].clock;
-    switch (fault->spec->verb) {
-    case VERB_CLOCK_OFFSET:
-        clock->offset_ms = to_ms(fault->spec->offset_ns);
-        break;
-    case VERB_CLOCK_RATE:
-        clock_rate(play, clock, fault->spec->ppm);
-        break;
-    case VERB_CLOCK_STEP:
-        clock->offset_ms += to_ms(fault->spec->offset_ns);
-        break;
-    case VERB_CLOCK_STROBE:
-        clock->offset_ms = fault->odd ? to_ms(fault->spec->offset_ns) : 0;
-        break;
-    default:
-        *clock = (struct sim_clock){0};
-    }
-}
-
-static void each_clock(struct play *play, const struct play_fault *fault, bool right)
-{
-    for (uint32_t i = 0; i < play->cluster.node_count; i++) {
-        if (!(fault->regions >> i & 1))
-            continue;
-        if (right)
-            play->cluster.nodes[i].clock = (struct sim_clock){0};
-        else
-            clock_begin(play, fault, i);
-    }
 }
 
 /* False: none of them runs. */
@@ -285,13 +243,6 @@ static bool start(struct play *play, uint8_t regions)
     return down;
 }
 
-static bool reset_clocks(struct play *play, const struct play_fault *fault)
-{
-    bool any = undo_verb(play, VERB_CLOCK_RESET, fault->regions);
-    each_clock(play, fault, true);
-    return any;
-}
-
 static void reset_links(struct play *play, const struct play_fault *fault)
 {
     for (uint32_t i = 0; i < play->cluster.node_count; i++)
@@ -318,14 +269,8 @@ static bool perform(struct play *play, struct play_fault *fault)
     case VERB_PROCESS_PAUSE:
     case VERB_PROCESS_HICCUP:
         return pause(play, fault);
-    case VERB_CLOCK_OFFSET:
-    case VERB_CLOCK_RATE:
-    case VERB_CLOCK_STEP:
-    case VERB_CLOCK_STROBE:
-        each_clock(play, fault, false);
-        return true;
     case VERB_CLOCK_RESET:
-        return reset_clocks(play, fault);
+        return undo_verb(play, VERB_CLOCK_RESET, fault->regions);
     case VERB_LEADER_TRANSFER:
         return transfer(play, fault);
     case VERB_LINK_RESET:
@@ -408,6 +353,7 @@ void play_fault_begin(struct play *play, uint32_t index)
     fault->active = lasting == VERB_HOLDS || (lasting == VERB_REPEATS && spec->for_ns > 0);
     fault->odd = true;
     fault->steps = 1;
+    fault->hits = 0;
     if (spec->verb == VERB_PARTITION && spec->shape == SCENARIO_SWIZZLE)
         fault->luck = rng_next(&play->cluster.sim.rng);
     fault->generation++;
@@ -425,6 +371,8 @@ void play_fault_begin(struct play *play, uint32_t index)
         fault->told->to_ns = now_of(play);
     }
     apply(play);
+    if (fault->active)
+        play_fault_strike(play, fault);
     if (fault->active && step_ns(play, fault) > 0)
         play_later(play, now_of(play) + step_ns(play, fault), EVENT_FAULT_STEP, index,
                    fault->generation);
@@ -444,11 +392,12 @@ void play_fault_step(struct play *play, uint32_t index, uint64_t generation)
     else if (fault->spec->verb == VERB_PROCESS_RESTART_LOOP)
         each_kill(play, fault);
     else if (fault->spec->verb == VERB_CLOCK_STROBE)
-        each_clock(play, fault, false);
+        play_clocks_apply(play);
     else if (fault->spec->verb == VERB_LINK_RESET)
         reset_links(play, fault);
     else
         play_links_apply(play);
+    play_fault_strike(play, fault);
     play_later(play, now_of(play) + step_ns(play, fault), EVENT_FAULT_STEP, index, generation);
 }
 
@@ -459,6 +408,11 @@ void play_fault_end(struct play *play, uint32_t index, uint64_t generation)
     struct play_fault *fault = &play->faults[index];
     if (!fault->active || fault->generation != generation)
         return;
+    play_fault_strike(play, fault);
+    if (fault->hits == 0 && fault->told->effective && play_fault_counts(fault->spec)) {
+        fault->told->effective = false;
+        fault->told->evidence = "nothing met it while it held";
+    }
     fault->active = false;
     fault->told->to_ns = now_of(play);
     switch ((int)scenario_verb_info((enum scenario_verb)fault->spec->verb)->undo) {
@@ -469,9 +423,6 @@ void play_fault_end(struct play *play, uint32_t index, uint64_t generation)
         for (uint32_t i = 0; i < play->cluster.node_count; i++)
             if (fault->regions >> i & 1)
                 play->cluster.nodes[i].resume_ns = now_of(play);
-        break;
-    case VERB_CLOCK_RESET:
-        each_clock(play, fault, true);
         break;
     default:
         break;
@@ -484,8 +435,6 @@ void play_heal(struct play *play)
     for (uint32_t i = 0; i < play->fault_count; i++)
         play_fault_end(play, i, play->faults[i].generation);
     each_start(play, UINT8_MAX);
-    for (uint32_t i = 0; i < play->cluster.node_count; i++)
-        play->cluster.nodes[i].clock = (struct sim_clock){0};
     play->outcome->healed_ns = now_of(play);
     play->outcome->converged_ns = 0;
     play->equal_looks = 0;

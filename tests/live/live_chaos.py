@@ -246,7 +246,7 @@ class Chaos(unittest.TestCase):
 
     def begin_long(self, length="60s", workload=LWW, before=()):
         """A run with a Region that is paused for a minute; waits until it is."""
-        text = scenario(length=length, workload=workload,
+        text = scenario(length=length, workload=workload, expect="converged: true",
                         faults="{at: 0s, do: process.pause, region: us-east-1, id: p}")
         process = self.command("run", self.write(text), "--out", "out", before=before)
         for line in process.stdout:

@@ -191,7 +191,7 @@ static void test_clean(void **state)
         get(&history, 1, i % 7, 10 * i + 3, 10 * i + 9, i + 1);
     }
     expect_chain(&history, &strong, VERDICT_OK, "200 operations, linearizable");
-    expect_chain(&history, &eventual, VERDICT_OK, "0 lost updates");
+    expect_chain(&history, &eventual, VERDICT_OK, "0 writes were overwritten unseen");
     history_deinit(&history);
 }
 
@@ -257,7 +257,7 @@ static void test_segments_cross(void **state)
     get(&history, 0, 0, 6, 7, 10);
     get(&history, 0, 0, 3, 4, 30);
     expect_chain(&history, &strong, VERDICT_WRONG, "two runs of writes");
-    expect_chain(&history, &eventual, VERDICT_OK, "0 lost updates");
+    expect_chain(&history, &eventual, VERDICT_OK, "0 writes were overwritten unseen");
     history_deinit(&history);
 }
 
@@ -268,7 +268,8 @@ static void test_unusable(void **state)
     put(&history, 0, 0, 1, 2, 10, 0);
     put(&history, 0, 0, 3, 4, 10, 10);
     expect_chain(&history, &strong, VERDICT_UNKNOWN, "two writes of one value");
-    expect_chain(&history, &eventual, VERDICT_OK, "0 lost updates, and 2 of which nobody can tell");
+    expect_chain(&history, &eventual, VERDICT_OK,
+                 "0 writes were overwritten unseen, and 2 of which nobody can tell");
     history_deinit(&history);
     history = new_history();
     put(&history, 0, 0, 1, 2, 10, 0);
@@ -299,7 +300,7 @@ static void test_forks(void **state)
     struct chain_forks forks;
     struct verdict verdict;
     check_chain(&history, &eventual, &forks, &verdict);
-    expect_verdict(&verdict, VERDICT_OK, "2 lost updates");
+    expect_verdict(&verdict, VERDICT_OK, "2 writes were overwritten unseen");
     assert_int_equal(verdict_get(&verdict, "forks"), 2);
     assert_int_equal(forks.count, 2);
     assert_int_equal(forks.at[0].loser, other);

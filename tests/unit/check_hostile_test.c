@@ -104,8 +104,10 @@ static void run_rows(struct rng *rng, const struct history *history)
     struct ledgers_options ledgers = {rows, 4, rng_next(rng)};
     check_ledgers(history, &ledgers, &verdict);
     judge(history, &verdict);
-    struct rpo_options rpo = {.fault_ns = rng_below(rng, 100),
-                              .dead_regions = rng_next(rng),
+    struct rpo_death deaths[] = {{rng_below(rng, 100), (uint8_t)rng_below(rng, 256)},
+                                 {rng_below(rng, 100), (uint8_t)rng_below(rng, 4)}};
+    struct rpo_options rpo = {.deaths = deaths,
+                              .death_count = (uint32_t)rng_below(rng, 3),
                               .rows = rows,
                               .row_count = 4,
                               .strong = rng_one_in(rng, 2)};

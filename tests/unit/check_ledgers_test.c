@@ -308,8 +308,7 @@ static void test_losses_with_deletions(void **state)
         struct world *world = world_begin(&rng, true);
         world_settle(world, 0);
         if (world->next > 1) {
-            const struct rpo_options options = {RPO_NEVER,        0,     world->rows,
-                                                world->row_count, false, false};
+            const struct rpo_options options = {.rows = world->rows, .row_count = world->row_count};
             struct verdict verdict;
             check_rpo(&world->history, &options, NULL, &verdict);
             expect_verdict(&verdict, VERDICT_OK, "; lost: ");
@@ -353,7 +352,11 @@ static void test_losses(void **state)
             if (stayed && world->history.ops[world->op[value]].return_ns < first)
                 first = world->history.ops[world->op[value]].return_ns;
         }
-        struct rpo_options options = {fault, dead, world->rows, world->row_count, false, false};
+        const struct rpo_death death = {fault, 0};
+        struct rpo_options options = {.deaths = &death,
+                                      .death_count = dead ? 1 : 0,
+                                      .rows = world->rows,
+                                      .row_count = world->row_count};
         struct rpo_losses losses;
         struct verdict verdict;
         check_rpo(&world->history, &options, &losses, &verdict);
@@ -396,7 +399,7 @@ static void test_planted_rows(void **state)
     put(&history, 1, 0, 3, 4, 3, 1);
     last_look(&history, 0, 0, 9, 2);
     struct ledgers_row row = {.winner = 2, .loser = 3};
-    expect_row(&history, row, VERDICT_OK, "1 lost update, each");
+    expect_row(&history, row, VERDICT_OK, "1 write was overwritten unseen, each");
     expect_row(&history, (struct ledgers_row){.winner = 3, .loser = 2}, VERDICT_WRONG,
                "3 was lost, and no ledger says so");
     expect_row(&history, (struct ledgers_row){.winner = 2, .loser = 1}, VERDICT_WRONG,

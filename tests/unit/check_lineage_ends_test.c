@@ -47,7 +47,7 @@ static void test_deletion_or_branch(void **state)
             put(&history, 0, 0, 30, 31, 3, 0);
         last_look(&history, 0, 0, 90, after ? 3 : 4);
         check_chain(&history, &eventual, &forks, &verdict);
-        expect_verdict(&verdict, VERDICT_OK, "; 1 lost update");
+        expect_verdict(&verdict, VERDICT_OK, "; 1 write was overwritten unseen");
         assert_int_equal(forks.count, 1);
         assert_int_equal(forks.at[0].loser, after ? branch : deletion);
         assert_false(forks.at[0].open);

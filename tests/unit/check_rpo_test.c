@@ -6,7 +6,8 @@
 
 #include "chaos/check/rpo.h"
 
-static const struct rpo_options fault_at_50 = {.fault_ns = 50, .dead_regions = 1 << 1};
+static const struct rpo_death at_50 = {50, 1}, at_25 = {25, 1};
+static const struct rpo_options fault_at_50 = {.deaths = &at_50, .death_count = 1};
 
 static void expect_rpo(const struct history *history, const struct rpo_options *options,
                        enum verdict_kind kind, uint64_t unreplicated, uint64_t lww, uint64_t other)
@@ -54,10 +55,10 @@ static void test_unreplicated(void **state)
     assert_true(names_op(&verdict, second));
     verdict_deinit(&verdict);
     options.strong = false;
-    options.dead_regions = 0; /* then nothing explains it */
+    options.death_count = 0; /* then nothing explains it */
     expect_rpo(&history, &options, VERDICT_WRONG, 0, 0, 2);
     options = fault_at_50;
-    options.fault_ns = 25; /* 3 was written after it had died */
+    options.deaths = &at_25; /* 3 was written after it had died */
     expect_rpo(&history, &options, VERDICT_WRONG, 1, 0, 1);
     history.ops[look].value = 4; /* the INFO, of which nobody knows what it was written over */
     expect_rpo(&history, &fault_at_50, VERDICT_OK, 0, 0, 0);
@@ -172,11 +173,90 @@ static void test_sets_and_lists(void **state)
     history_deinit(&history);
 }
 
+/* Region 1 lost its disk at 25 and at 50, so each write is as old as its own loss finds it. */
+static void test_several_losses(void **state)
+{
+    (void)state;
+    static const struct rpo_death deaths[] = {{50, 1}, {25, 1}, {90, 2}};
+    struct rpo_options options = {.deaths = deaths, .death_count = 2};
+    struct history history = new_history();
+    put(&history, 0, 0, 1, 2, 1, 0);
+    put(&history, 1, 0, 10, 20, 2, 1);
+    put(&history, 1, 0, 41, 42, 3, 1);
+    put(&history, 1, 0, 49, 51, 4, 3);
+    last_look(&history, 0, 0, 100, 1);
+    struct rpo_losses losses;
+    struct verdict verdict;
+    check_rpo(&history, &options, &losses, &verdict);
+    assert_int_equal(verdict_get(&verdict, "rpo_count"), 3);
+    assert_int_equal(verdict_get(&verdict, "rpo_ns"), 8);
+    assert_int_equal(losses.at[0].age_ns, 5);
+    assert_int_equal(losses.at[1].age_ns, 8);
+    assert_int_equal(losses.at[2].age_ns, 0); /* it was under way */
+    rpo_losses_deinit(&losses);
+    verdict_deinit(&verdict);
+    get(&history, 2, 0, 22, 23, 2); /* region 2 had it, and then lost its disk as well */
+    expect_rpo(&history, &options, VERDICT_WRONG, 2, 0, 1);
+    options.death_count = 3;
+    expect_rpo(&history, &options, VERDICT_OK, 3, 0, 0);
+    history_deinit(&history);
+}
+
+/* By a clock that is behind, a deletion loses to what it was told it removes. */
+static void test_late_deletion(void **state)
+{
+    (void)state;
+    struct history history = new_history();
+    put(&history, 0, 0, 1, 2, 1, 0);
+    struct history_op op = make_op(HISTORY_DELETE, 0, 10, 11);
+    saw(&op, 1);
+    uint32_t deletion = add(&history, &op);
+    last_look(&history, 0, 0, 90, 1);
+    struct rpo_options options = {0};
+    struct verdict verdict;
+    check_rpo(&history, &options, NULL, &verdict);
+    expect_verdict(&verdict, VERDICT_WRONG, "key 0: a delete was acknowledged and is lost");
+    assert_true(names_op(&verdict, deletion));
+    verdict_deinit(&verdict);
+    struct ledgers_row row = {.winner = 1, .late = true, .regions = 1};
+    options.rows = &row;
+    options.row_count = 1;
+    expect_rpo(&history, &options, VERDICT_OK, 0, 1, 0);
+    row.key = 1; /* of another item */
+    expect_rpo(&history, &options, VERDICT_WRONG, 0, 0, 1);
+    history_deinit(&history);
+}
+
+/* Region 1 appended 2 and 3 and died. Another had 2, which lost to 4 there, as its ledger tells. */
+static void test_lost_appends(void **state)
+{
+    (void)state;
+    struct history history = new_history();
+    static const uint8_t regions[] = {0, 1, 1, 0};
+    static const uint64_t kept[] = {1, 4};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct history_op op = make_op(HISTORY_APPEND, 0, 10 * (i + 1), 10 * (i + 1) + 1);
+        op.written = i + 1;
+        op.region = regions[i];
+        add(&history, &op);
+    }
+    history.ops[list(&history, HISTORY_READ, 0, 90, 91, kept, 2)].final = true;
+    struct rpo_options options = fault_at_50;
+    expect_rpo(&history, &options, VERDICT_OK, 2, 0, 0);
+    struct ledgers_row row = {.winner = 4, .loser = 2, .regions = 1 << 0};
+    options.rows = &row;
+    options.row_count = 1;
+    expect_rpo(&history, &options, VERDICT_OK, 1, 1, 0);
+    history_deinit(&history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unreplicated), cmocka_unit_test(test_lww),
-        cmocka_unit_test(test_unordered),    cmocka_unit_test(test_absent_and_deleted),
-        cmocka_unit_test(test_unjudged),     cmocka_unit_test(test_sets_and_lists)};
+        cmocka_unit_test(test_unreplicated),   cmocka_unit_test(test_lww),
+        cmocka_unit_test(test_unordered),      cmocka_unit_test(test_absent_and_deleted),
+        cmocka_unit_test(test_unjudged),       cmocka_unit_test(test_sets_and_lists),
+        cmocka_unit_test(test_several_losses), cmocka_unit_test(test_late_deletion),
+        cmocka_unit_test(test_lost_appends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Staleness against the definition read by read, on random chains with lagging readers; and planted
- * ones. */
+ * ones. In strong mode against a search of all orders: where one is right, no strong read is stale.
+ */
 
 #include "tests/lib/check/history_make.h"
 
@@ -179,9 +180,155 @@ static void test_runs(void **state)
     history_deinit(&history);
 }
 
+/* ---- Strong mode ---- */
+
+enum { SMALL = 8, SMALL_ROUNDS = 60000 };
+
+/* What the operation would be told, and leave, over `value` (0: absent). False: it was told
+ * otherwise. */
+static bool applies(const struct history_op *op, uint64_t value, uint64_t *ret_left)
+{
+    bool told = op->saw == HISTORY_SAW_VALUE || op->saw == HISTORY_SAW_ABSENT;
+    *ret_left = op->kind == HISTORY_READ ? value : op->kind == HISTORY_DELETE ? 0 : op->written;
+    if (op->kind == HISTORY_PUT_IF && op->expected != value)
+        return false;
+    return !told || (op->saw == HISTORY_SAW_VALUE ? op->value : 0) == value;
+}
+
+/* Whether the operations that are not in `done` have a right order from `value` on. One that was
+ * never answered may stand anywhere after its beginning, or nowhere. */
+static bool has_order(const struct history *history, uint32_t done, uint64_t value)
+{
+    uint64_t first_end = UINT64_MAX, left;
+    for (uint32_t i = 0; i < history->count; i++)
+        if (!(done >> i & 1) && history_end(&history->ops[i]) < first_end)
+            first_end = history_end(&history->ops[i]);
+    if (first_end == UINT64_MAX)
+        return true;
+    for (uint32_t i = 0; i < history->count; i++)
+        if (!(done >> i & 1) && history->ops[i].invoke_ns <= first_end &&
+            applies(&history->ops[i], value, &left) && has_order(history, done | 1u << i, left))
+            return true;
+    return false;
+}
+
+/* When the operation takes effect: within its time, or when it was never answered at any time after
+ * its beginning, or never. */
+static uint64_t draw_op(struct rng *rng, bool deletes, uint64_t value, struct history_op *ret)
+{
+    uint64_t invoke = rng_between(rng, 1, 40), end = invoke + rng_below(rng, 12);
+    bool info = rng_one_in(rng, 3), reads = rng_one_in(rng, 2);
+    enum history_kind kind = reads                           ? HISTORY_READ
+                             : deletes && rng_one_in(rng, 3) ? HISTORY_DELETE
+                             : rng_one_in(rng, 5)            ? HISTORY_PUT_IF
+                                                             : HISTORY_PUT;
+    *ret = make_op(kind, 0, invoke, info && !reads ? NO_ANSWER : end);
+    ret->written = kind == HISTORY_PUT || kind == HISTORY_PUT_IF ? value : 0;
+    if (ret->outcome != HISTORY_INFO)
+        return rng_between(rng, invoke, end);
+    return rng_one_in(rng, 3) ? UINT64_MAX : invoke + rng_below(rng, 40);
+}
+
+/* A history that has a right order: that in which its operations took effect. */
+static struct history draw_history(struct rng *rng)
+{
+    struct history_op ops[SMALL];
+    uint64_t effect[SMALL];
+    uint32_t count = (uint32_t)rng_between(rng, 2, SMALL - 1), done = 0;
+    bool deletes = rng_one_in(rng, 2);
+    for (uint32_t i = 0; i < count; i++)
+        effect[i] = draw_op(rng, deletes, i + 1, &ops[i]);
+    uint64_t value = 0;
+    for (;;) {
+        uint32_t next = SMALL;
+        for (uint32_t i = 0; i < count; i++)
+            if (!(done >> i & 1) && effect[i] != UINT64_MAX &&
+                (next == SMALL || effect[i] < effect[next]))
+                next = i;
+        if (next == SMALL)
+            break;
+        done |= 1u << next;
+        if (ops[next].outcome == HISTORY_OK)
+            saw(&ops[next], value);
+        ops[next].expected = ops[next].kind == HISTORY_PUT_IF ? value : 0;
+        assert_true(applies(&ops[next], value, &value));
+    }
+    struct history history = new_history();
+    for (uint32_t i = 0; i < count; i++)
+        add(&history, &ops[i]);
+    if (rng_one_in(rng, 2))
+        last_look(&history, 0, 0, 100, value);
+    return history;
+}
+
+/* A read is told something else, or everything takes place at another time. */
+static void spoil(struct rng *rng, struct history *history)
+{
+    struct history_op *op = &history->ops[rng_below(rng, history->count)];
+    if (op->kind == HISTORY_READ && op->outcome == HISTORY_OK && rng_one_in(rng, 2)) {
+        saw(op, rng_below(rng, history->count + 1));
+    } else {
+        uint64_t by = rng_below(rng, 60);
+        op->intended_ns += by;
+        op->invoke_ns += by;
+        op->return_ns += by;
+    }
+}
+
+static void test_strong_against_all_orders(void **state)
+{
+    (void)state;
+    struct rng rng;
+    uint32_t right = 0, wrong = 0, late = 0;
+    rng_init(&rng, 31);
+    for (uint32_t round = 0; round < SMALL_ROUNDS; round++) {
+        struct history history = draw_history(&rng);
+        for (uint64_t turns = rng_below(&rng, 3); turns > 0; turns--)
+            spoil(&rng, &history);
+        bool order = has_order(&history, 0, 0);
+        struct staleness_table table;
+        struct verdict verdict;
+        check_staleness(&history, &strict, &table, &verdict);
+        if (order && verdict.kind != VERDICT_OK)
+            fail_msg("round %u: %s, but there is a right order", round, said(&verdict));
+        for (uint32_t i = 0; i < table.count; i++)
+            late += order && table.rows[i].strong ? table.rows[i].stale : 0;
+        right += order;
+        wrong += verdict.kind == VERDICT_WRONG;
+        staleness_table_deinit(&table);
+        verdict_deinit(&verdict);
+        history_deinit(&history);
+    }
+    assert_int_equal(late, 0);
+    assert_in_range(right, SMALL_ROUNDS / 4, SMALL_ROUNDS);
+    assert_in_range(wrong, SMALL_ROUNDS / 40, SMALL_ROUNDS);
+}
+
+/* 1 was sent first, timed out, and took effect after 2 had been acknowledged. */
+static void test_strong_late_effect(void **state)
+{
+    (void)state;
+    struct history history = new_history();
+    put(&history, 0, 0, 1, NO_ANSWER, 1, 0);
+    put(&history, 1, 0, 10, 20, 2, 0);
+    get(&history, 2, 0, 30, 31, 1);
+    struct verdict verdict;
+    check_staleness(&history, &strict, NULL, &verdict);
+    expect_verdict(&verdict, VERDICT_OK, "1 read, 0 stale");
+    verdict_deinit(&verdict);
+    put(&history, 1, 0, 32, 33, 3, 1);
+    get(&history, 2, 0, 40, 41, 1);
+    check_staleness(&history, &strict, NULL, &verdict);
+    expect_verdict(&verdict, VERDICT_WRONG, "a strong read missed");
+    verdict_deinit(&verdict);
+    history_deinit(&history);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_definition),
-                                       cmocka_unit_test(test_losers), cmocka_unit_test(test_runs)};
+                                       cmocka_unit_test(test_losers), cmocka_unit_test(test_runs),
+                                       cmocka_unit_test(test_strong_late_effect),
+                                       cmocka_unit_test(test_strong_against_all_orders)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,8 +110,7 @@ static void expect_chain(const struct regions *regions, bool eventual)
 static void expect_nothing_lost(const struct regions *regions, bool strong)
 {
     struct verdict verdict;
-    check_rpo(&regions->history, &(struct rpo_options){.fault_ns = RPO_NEVER, .strong = strong},
-              NULL, &verdict);
+    check_rpo(&regions->history, &(struct rpo_options){.strong = strong}, NULL, &verdict);
     assert_true(verdict_get(&verdict, "acked") > 0);
     expect_ok(regions, &verdict);
 }

@@ -83,8 +83,7 @@ static void test_lost_writes_are_caught(void **state)
     regions_work(regions, 500);
     look(regions);
     assert_int_equal(chain_verdict(regions), VERDICT_WRONG);
-    check_rpo(&regions->history, &(struct rpo_options){.fault_ns = RPO_NEVER, .strong = true}, NULL,
-              &verdict);
+    check_rpo(&regions->history, &(struct rpo_options){.strong = true}, NULL, &verdict);
     assert_int_equal(verdict.kind, VERDICT_WRONG);
     verdict_deinit(&verdict);
 }

@@ -142,6 +142,31 @@ static void cuts_are_counted(void **state)
     assert_true(grounds_told(&grounds, "cut-again")->to_ns > 0);
 }
 
+/* "All faults undone" is true of what others did by the control API, too, and it is said. */
+static void what_others_did_is_healed(void **state)
+{
+    (void)state;
+    struct cluster *cluster = &grounds.cluster;
+    struct cluster_link *link = cluster_find_link(cluster, &cluster->sites[0], &cluster->sites[1]);
+    struct buf error = {0};
+    uint32_t told = 0, before = grounds.outcome.event_count;
+    assert_int_equal(inject_active(grounds.inject), 0);
+    link_cut(link, true);
+    proxy_add_toxic(link->proxy, toxic_new(TOXIC_TIMEOUT, TOXIC_UPSTREAM, "theirs"));
+    site_isolate(&cluster->sites[2], true);
+    assert_true(site_pause(&cluster->sites[1], &error));
+    assert_true(inject_active(grounds.inject) >= 3); /* so that the run's end heals it */
+    grounds_heal(&grounds);
+    assert_true(link_is_up(link));
+    assert_null(proxy_find_toxic(link->proxy, "theirs"));
+    assert_false(cluster->sites[2].isolated);
+    assert_int_equal(cluster->sites[1].state, SITE_RUNNING);
+    for (uint32_t i = before; i < grounds.outcome.event_count; i++)
+        told += strstr(grounds.outcome.events[i].text, "no fault of this run") != NULL;
+    assert_int_equal(told, 4);
+    buf_deinit(&error);
+}
+
 /* ---- Regions ---- */
 
 static const char regions[] = HEAD("eventual", "os") FAULT("block",
@@ -151,9 +176,10 @@ static const char regions[] = HEAD("eventual", "os") FAULT("block",
             "reset", "do: client.block, region: us-east-1, how: reset")
             FAULT("errors", "do: api.error, region: all, percent: 50, operations: [PutItem]") FAULT(
                 "never", "do: api.error, region: all, operations: [DescribeLimits], for: 100ms")
-                FAULT("throttle", "do: api.throttle, region: us-east-2")
-                    FAULT("ahead", "do: clock.offset, region: us-east-1, offset: 1500ms") FAULT(
-                        "step", "do: clock.step, region: us-east-1, offset: -500ms")
+                FAULT("throttle", "do: api.throttle, region: us-east-2") FAULT(
+                    "ahead", "do: clock.offset, region: us-east-1, offset: 1500ms")
+                    FAULT("step", "do: clock.step, region: us-east-1, offset: -500ms") FAULT(
+                        "back", "do: clock.step, region: us-east-1, offset: -1500ms")
                         FAULT("fast", "do: clock.rate, region: us-east-2, ppm: 100000") FAULT(
                             "strobe",
                             "do: clock.strobe, region: us-west-2, offset: 200ms, period: 100ms, "
@@ -328,6 +354,13 @@ static void clocks_are_moved(void **state)
     (void)state;
     grounds_begin(&grounds, "ahead");
     await_offset(0, "\"offset_ms\":1500");
+    /* One that brings it back to what is right has moved it all the same. */
+    grounds_begin(&grounds, "back");
+    await_offset(0, "\"offset_ms\":0");
+    assert_true(grounds_undo(&grounds, "back")->effective);
+    assert_string_equal(grounds_told(&grounds, "back")->evidence,
+                        "offset read back: 0 ms, and 1500 ms before");
+    await_offset(0, "\"offset_ms\":1500");
     grounds_begin(&grounds, "step");
     await_offset(0, "\"offset_ms\":1000");
     grounds_begin(&grounds, "fast");
@@ -398,6 +431,7 @@ int main(void)
         cmocka_unit_test(links_are_struck),
         cmocka_unit_test(a_pause_holds_and_delivers),
         cmocka_unit_test(cuts_are_counted),
+        cmocka_unit_test(what_others_did_is_healed),
     };
     const struct CMUnitTest on_regions[] = {
         cmocka_unit_test(clients_are_blocked),

@@ -93,7 +93,13 @@ static const char disks[] = HEAD("eventual", "fsync") FAULT("full",
                                     FAULT("rarely", "do: disk.slow, region: us-east-1, delay: "
                                                     "300us, calls: sync, percent: 20, for: 400ms")
                                         FAULT("cut", "do: disk.truncate, region: us-west-2, files: "
-                                                     "log, size: 10");
+                                                     "log, size: 10")
+                                            FAULT("end", "do: process.kill, region: us-west-2")
+                                                FAULT("ruin",
+                                                      "do: disk.truncate, region: us-west-2, "
+                                                      "files: manifest, size: 64KiB")
+                                                    FAULT("again",
+                                                          "do: process.start, region: us-west-2");
 
 static const char careless[] =
     HEAD("eventual", "os") FAULT("killed", "do: process.kill, region: us-east-1")
@@ -226,6 +232,12 @@ static void power_loses_nothing_that_is_synced(void **state)
                   "{\"TableName\":\"tab\",\"Key\":{\"pk\":{\"S\":\"kept\"}}}", "\"v\"");
 }
 
+static const struct outcome_loss *last_loss(void)
+{
+    assert_true(grounds.outcome.disk_loss_count > 0);
+    return &grounds.outcome.disk_losses[grounds.outcome.disk_loss_count - 1];
+}
+
 static void files_are_struck(void **state)
 {
     (void)state;
@@ -237,6 +249,52 @@ static void files_are_struck(void **state)
     print_message("    wipe: %s\n", told->evidence);
     assert_true(told->effective);
     grounds_run_until(&grounds, runs, &grounds.cluster.sites[1]);
+    const struct outcome_loss *loss = last_loss();
+    assert_int_equal(loss->region, 1);
+    assert_int_equal(loss->why, OUTCOME_LOSS_WIPED);
+    assert_true(loss->kept && loss->at_ns >= told->from_ns);
+}
+
+static bool is_discarded(void *context)
+{
+    (void)context;
+    return grounds.outcome.disk_loss_count > 0 && last_loss()->why == OUTCOME_LOSS_DISCARDED;
+}
+
+/* A Region that refuses its damaged store begins empty, and that is told as the loss it is. */
+static void a_store_that_is_set_aside_is_lost(void **state)
+{
+    (void)state;
+    struct site *site = &grounds.cluster.sites[2];
+    grounds_begin(&grounds, "end");
+    grounds_run_until(&grounds, is_dead, site);
+    uint64_t dead_ns = grounds.outcome.events[grounds.outcome.event_count - 1].at_ns;
+    grounds_begin(&grounds, "ruin");
+    grounds_begin(&grounds, "again");
+    grounds_run_until(&grounds, is_discarded, NULL);
+    const struct outcome_loss *loss = last_loss();
+    assert_int_equal(loss->region, 2);
+    assert_int_equal(loss->at_ns, dead_ns);
+    assert_true(loss->kept); /* it was dead when it was damaged: what it had is known */
+    assert_true(grounds.outcome.lost_regions & 4);
+    assert_int_equal(grounds.outcome.lost_ns, dead_ns);
+    bool told = false;
+    for (uint32_t i = 0; i < grounds.outcome.event_count; i++)
+        told |= strcmp(grounds.outcome.events[i].kind, "lost") == 0 &&
+                strstr(grounds.outcome.events[i].text, "set aside") != NULL;
+    assert_true(told);
+    char path[160];
+    snprintf(path, sizeof(path), "%s/us-west-2.lost/CURRENT", grounds.data);
+    assert_int_equal(access(path, F_OK), 0);
+    snprintf(path, sizeof(path), "%s/us-west-2.damaged-1", grounds.data);
+    assert_int_equal(access(path, F_OK), 0);
+    grounds_run_until(&grounds, runs, site);
+    /* Whole from now on. */
+    uint32_t count = grounds.outcome.disk_loss_count;
+    restart_now(site);
+    assert_int_equal(grounds.outcome.disk_loss_count, count);
+    grounds_await(&grounds, 2, "PutItem",
+                  "{\"TableName\":\"tab\",\"Item\":{\"pk\":{\"S\":\"anew\"}}}", "");
 }
 
 #define LONELY "{\"TableName\":\"lonely\","
@@ -271,6 +329,8 @@ static void power_loses_what_is_not_synced(void **state)
     print_message("    power: %s\n", told->evidence);
     assert_true(told->effective);
     assert_null(strstr(told->evidence, " 0 unsynced bytes"));
+    assert_int_equal(last_loss()->why, OUTCOME_LOSS_UNSYNCED);
+    assert_int_equal(grounds.outcome.disk_loss_count, 1);
     grounds_run_until(&grounds, runs, &grounds.cluster.sites[0]);
     grounds_api(&grounds, 0, "GetItem", LONELY "\"Key\":{\"pk\":{\"S\":\"b\"}}}");
     assert_null(strstr(grounds.body, "\"v\""));
@@ -284,6 +344,7 @@ int main(void)
         cmocka_unit_test(failing_calls_end_the_process),
         cmocka_unit_test(power_loses_nothing_that_is_synced),
         cmocka_unit_test(reads_of_tables_are_seen),
+        cmocka_unit_test(a_store_that_is_set_aside_is_lost),
         cmocka_unit_test(files_are_struck),
     };
     const struct CMUnitTest without_care[] = {cmocka_unit_test(power_loses_what_is_not_synced)};

@@ -113,7 +113,7 @@ static void fis_times_follow_start_after(void **state)
             assert_int_equal(fault->at_ns, UINT64_C(360000000000));
         } else if (fault->verb == VERB_API_ERROR) {
             assert_int_equal(fault->at_ns, UINT64_C(90000000000));
-            assert_string_equal(fault->error, "ServiceUnavailable");
+            assert_string_equal(fault->error, "ServiceUnavailableException");
         }
     }
     assert_int_equal(scenario.stop_if.count, 1);

@@ -247,6 +247,58 @@ static void values_that_mean_nothing(void **state)
     must_take(FAULT("do: link.corrupt, from: all, to: all, percent: 1, correlation: 25%"));
 }
 
+/* No run of such a workload in such a mode has the figure. */
+static void what_is_never_measured(void **state)
+{
+    (void)state;
+    static const char age[] = "the age of a read is known only where each value names its writer";
+    static const struct {
+        const char *yaml, *why;
+    } cases[] = {
+        {HEAD "workload: {kind: counter}\n" PHASES "expect: {lost_other: 0}\n",
+         "x.yaml:4: expect.lost_other: no checker can tell why one of its writes is missing"},
+        {HEAD "workload: {kind: ycsb-a}\n" PHASES "expect: {lost_other: 0}\n", "lost_other"},
+        {HEAD "workload: {kind: ycsb-a}\n" PHASES "expect: {lost_updates: 0}\n", "lost_updates"},
+        {HEAD "workload: {kind: ycsb-b}\n" PHASES "expect: {staleness_p99: \"<=1s\"}\n", age},
+        {HEAD "workload: {kind: set}\n" PHASES "expect: {staleness_max: {us-east-1: \"<=1s\"}}\n",
+         age},
+        {HEAD "workload: {kind: append}\n" PHASES "expect: {ledger_complete: true}\n", "ledgers"},
+        {STRONG PHASES "expect: {ledger_complete: true}\n", "ledgers are of eventual tables"},
+        {STRONG PHASES "expect: {zombies: 0}\n", "expect.zombies: "},
+        {STRONG PHASES "stop_if: {lag: \">1s\"}\n", "stop_if.lag: "},
+        {STRONG "workload: {kind: ycsb-f}\n" PHASES "expect: {linearizable: true}\n",
+         "no checker judges the order"},
+        {HEAD "workload: {kind: exec, exec: [a]}\n" PHASES "expect: {rto: \"<=1s\"}\n",
+         "of what a program of your own does there is no history"},
+        {HEAD "workload: {kind: exec, exec: [a]}\n" PHASES "expect: {lost_other: 0}\n",
+         "of what a program of your own does there is no history"},
+        {HEAD PHASES "expect: {rto: {}}\n", "expect.rto: there is no limit in it"},
+        {HEAD PHASES "stop_if: {error_rate: {}}\n", "stop_if.error_rate: there is no limit in it"},
+    };
+    for (size_t i = 0; i < array_len(cases); i++)
+        must_refuse_with(cases[i].yaml, cases[i].why);
+    must_take(STRONG "workload: {kind: counter}\n" PHASES "expect: {lost_other: 0}\n");
+    must_take(HEAD "workload: {kind: exec, exec: [a]}\n" PHASES
+                   "expect: {rpo_count: 0, converged: true, exit_code: 0, lag: \"<=9s\"}\n");
+}
+
+/* A Region would refuse them, again and again, when the fault begins. */
+static void names_that_no_region_knows(void **state)
+{
+    (void)state;
+    must_refuse_with(FAULT("do: api.error, region: us-east-1, for: 1s, error: ServiceUnavailable"),
+                     "faults[0].error: there is no error 'ServiceUnavailable': did you mean "
+                     "ServiceUnavailableException?\n");
+    must_refuse_with(FAULT("do: api.error, region: us-east-1, for: 1s, error: q"),
+                     "there is no error 'q': expected one such as InternalServerError\n");
+    must_refuse_with(
+        FAULT("do: api.throttle, region: us-east-1, for: 1s, operations: [PutItem, put]"),
+        "faults[0].operations[1]: there is no operation 'put'");
+    must_take(FAULT("do: api.error, region: us-east-1, for: 1s, error: ThrottlingException, "
+                    "operations: [PutItem, Query]"));
+    must_refuse_with("name: x\nabout: \"\xff\"\n" PHASES, "x.yaml:2: not YAML: ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +308,8 @@ int main(void)
         cmocka_unit_test(limits_that_nothing_keeps),
         cmocka_unit_test(untils_that_wait_in_vain),
         cmocka_unit_test(values_that_mean_nothing),
+        cmocka_unit_test(what_is_never_measured),
+        cmocka_unit_test(names_that_no_region_knows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

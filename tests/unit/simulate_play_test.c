@@ -12,8 +12,11 @@
 #include <string.h>
 
 #include "chaos/run/measure.h"
+#include "chaos/scenario/fields.h"
 #include "chaos/scenario/random.h"
 #include "chaos/simulate/play.h"
+#include "region/core/error.h"
+#include "region/core/op.h"
 
 struct played {
     struct scenario scenario;
@@ -157,6 +160,29 @@ static void every_verb_in_strong_mode(void **state)
     every_verb("strong");
 }
 
+/* The one table of what can be measured at all, against what was. */
+static void check_measures(const struct played *played)
+{
+    static const enum scenario_metric always[] = {METRIC_LOST_UPDATES, METRIC_LOST_OTHER,
+                                                  METRIC_PHANTOMS,     METRIC_CONVERGED,
+                                                  METRIC_RPO_COUNT,    METRIC_STALENESS_MAX};
+    for (enum scenario_metric metric = 0; metric < SCENARIO_METRIC_COUNT; metric++) {
+        const struct scenario_expect expect = {.metric = (uint8_t)metric,
+                                               .region = SCENARIO_REGION_ALL};
+        const char *never = scenario_never_measured(&played->scenario, metric);
+        double actual;
+        bool known = measure_expect(&played->outcome, &expect, &actual);
+        if (known && never && metric != METRIC_LAG) /* which a strong table's samples tell as 0 */
+            fail_msg("%s was measured, and the table says: %s", scenario_metric_name(metric),
+                     never);
+        for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+            if (always[i] == metric && !never && !known)
+                fail_msg("%s of %s was not measured, and the table says it can be",
+                         scenario_metric_name(metric),
+                         scenario_workload_name(played->scenario.workload.kind));
+    }
+}
+
 static void every_workload(void **state)
 {
     (void)state;
@@ -174,6 +200,7 @@ static void every_workload(void **state)
             if (!ycsb) /* whose values nobody judges */
                 check_sound(&played, kinds[i]);
             assert_null(played.outcome.harness);
+            check_measures(&played);
             drop(&played);
         }
     }
@@ -216,6 +243,22 @@ static void a_clock_is_off_and_right_again(void **state)
     drop(&played);
 }
 
+/* As in a Region process: what ends leaves the others as they are. */
+static void clocks_add_up(void **state)
+{
+    (void)state;
+    struct played played;
+    play(&played, "eventual", "lww-conflict",
+         "{at: 0s, for: 1s, do: clock.offset, region: us-east-1, offset: 200ms}, "
+         "{at: 500ms, for: 1s, do: clock.step, region: us-east-1, offset: -200ms}");
+    assert_int_equal(sample_at(&played, 1300 * ms)->region[0].clock_offset_ns, 200 * ms);
+    assert_int_equal(sample_at(&played, 1800 * ms)->region[0].clock_offset_ns, 0);
+    assert_int_equal(sample_at(&played, 2300 * ms)->region[0].clock_offset_ns, -200 * (int64_t)ms);
+    assert_int_equal(sample_at(&played, 2800 * ms)->region[0].clock_offset_ns, 0);
+    assert_true(played.outcome.faults[1].effective); /* though it made the clock right */
+    drop(&played);
+}
+
 /* What ends nothing, or strikes what is down already, has tried nothing: the run fails, and says
  * which. */
 static void an_end_of_nothing_is_ineffective(void **state)
@@ -231,6 +274,16 @@ static void an_end_of_nothing_is_ineffective(void **state)
         "{at: 1s, id: x, do: process.restart, region: us-east-1}",
         "{at: 1s, id: a, for: 500ms, do: process.kill, region: us-east-1}, "
         "{at: 1s, id: x, do: process.pause, region: us-east-1}",
+        /* What holds, and meets nothing while it does. */
+        "{at: 0s, for: 1s, id: x, do: api.error, region: all, operations: [DescribeLimits]}",
+        "{at: 0s, for: 1s, id: a, do: process.kill, region: eu-west-1}, "
+        "{at: 100ms, for: 500ms, id: x, do: link.blackhole, from: eu-west-1, to: us-east-1}",
+        "{at: 0s, for: 1s, id: a, do: process.kill, region: eu-west-1}, "
+        "{at: 100ms, for: 500ms, id: x, do: link.cut, from: eu-west-1, to: us-east-1}",
+        "{at: 0s, for: 1s, id: a, do: process.kill, region: eu-west-1}, "
+        "{at: 100ms, for: 500ms, id: x, do: disk.slow, region: eu-west-1, delay: 5ms}",
+        "{at: 0s, for: 1s, id: a, do: process.kill, region: eu-west-1}, "
+        "{at: 100ms, for: 500ms, id: x, do: clock.step, region: eu-west-1, offset: 5ms}",
     };
     for (size_t i = 0; i < sizeof(idle) / sizeof(*idle); i++) {
         struct played played;
@@ -287,6 +340,21 @@ static void a_wiped_disk_is_a_loss(void **state)
     drop(&played);
 }
 
+/* Nothing brings the table back, so nobody waits for it, and the verdict is that of processes. */
+static void all_disks_wiped_is_wrong(void **state)
+{
+    (void)state;
+    struct played played;
+    play(&played, "eventual", "lww-conflict",
+         "{at: 500ms, for: 500ms, do: disk.wipe, region: all}");
+    assert_int_equal(played.outcome.gone_regions, 7);
+    assert_int_equal(played.outcome.disk_loss_count, 3);
+    assert_int_equal(played.outcome.exit, OUTCOME_WRONG);
+    assert_non_null(strstr(played.outcome.verdict, "the table itself is gone"));
+    assert_int_equal(played.outcome.converged_ns, 0);
+    drop(&played);
+}
+
 static uint32_t errors_of(const struct played *played, uint8_t region)
 {
     uint32_t errors = 0;
@@ -312,6 +380,22 @@ static void a_full_disk_and_the_api_refuse_in_one_region(void **state)
         check_sound(&played, faults[i]);
         drop(&played);
     }
+}
+
+/* What a file may name is what a Region knows: chaos/scenario has a table of its own. */
+static void names_are_those_of_a_region(void **state)
+{
+    (void)state;
+    uint32_t count = 0;
+    for (enum op_kind kind = 0; kind < OP_KIND_COUNT; kind++)
+        assert_string_equal(scenario_operations[kind], op_name(kind));
+    assert_null(scenario_operations[OP_KIND_COUNT]);
+    for (enum api_error error = API_OK + 1; error < API_ERROR_COUNT; error++) {
+        if (error == API_UNKNOWN_RESOURCE) /* has the name of the one before */
+            continue;
+        assert_string_equal(scenario_errors[count++], api_error_name(error));
+    }
+    assert_null(scenario_errors[count]);
 }
 
 /* ---- Replays ---- */
@@ -396,10 +480,13 @@ int main(void)
         cmocka_unit_test(every_workload),
         cmocka_unit_test(a_cut_makes_one_lag_behind),
         cmocka_unit_test(a_clock_is_off_and_right_again),
+        cmocka_unit_test(clocks_add_up),
         cmocka_unit_test(an_end_of_nothing_is_ineffective),
         cmocka_unit_test(what_comes_and_goes_does_so),
         cmocka_unit_test(a_region_is_down_and_up_again),
         cmocka_unit_test(a_wiped_disk_is_a_loss),
+        cmocka_unit_test(all_disks_wiped_is_wrong),
+        cmocka_unit_test(names_are_those_of_a_region),
         cmocka_unit_test(a_full_disk_and_the_api_refuse_in_one_region),
         cmocka_unit_test(a_replay_is_the_same_run),
         cmocka_unit_test(faults_can_be_left_out),

@@ -148,7 +148,16 @@ void grounds_run_until(struct grounds *grounds, bool (*reached)(void *context), 
 
 static void on_changed(void *context, struct site *site, const char *line)
 {
-    (void)context, (void)site, (void)line;
+    struct grounds *grounds = context;
+    uint8_t place = (uint8_t)site->index;
+    (void)line;
+    if (grounds->inject == NULL)
+        return;
+    if (site->state == SITE_RUNNING)
+        inject_serves(grounds->inject, place);
+    if (site->state == SITE_DEAD || site->state == SITE_RUNNING)
+        outcome_event(&grounds->outcome, grounds->loop.mono_ns, place,
+                      site->state == SITE_DEAD ? "down" : "up", "%s", "");
 }
 
 static bool all_run(void *context)

@@ -232,8 +232,7 @@ static void lose(struct model *model, uint64_t now_ns)
         model->queues[to][0].count = 0;
     }
     memset(model->copies[0], 0, model->plan->keys * sizeof(struct copy));
-    model->outcome->lost_ns = now_ns;
-    model->outcome->lost_regions = 1;
+    outcome_lost(model->outcome, now_ns, 0, OUTCOME_LOSS_WIPED, true);
 }
 
 static void refill(struct model *model, uint64_t now_ns)
@@ -639,7 +638,7 @@ void outcomes_make(enum outcomes_kind kind, struct sample_run *run)
     if (kind == OUTCOMES_SLOW)
         buf_append_text(&yaml, "  rto: {us-east-2 write: \"<=1ms\"}\n");
     if (kind == OUTCOMES_UNKNOWN)
-        buf_append_text(&yaml, "  zombies: 0\n");
+        buf_append_text(&yaml, "  catch_up: {us-east-2: \"<=1s\"}\n"); /* no fault is on it */
     scenario_init(&run->scenario);
     if (!scenario_read(&run->scenario, "made.yaml", buf_view(&yaml), &error)) {
         fprintf(stderr, "%.*s", (int)error.len, (const char *)error.at);

@@ -37,6 +37,8 @@ except OSError as missing:
 DEADLINE = float(os.environ.get("TIDEMARK_DEADLINE", "60"))
 USA, EUROPE, JAPAN = "us-east-1", "eu-west-1", "ap-northeast-1"
 REGIONS = (USA, EUROPE, JAPAN)
+# A shell ignores it for what it runs in the background, and the programs under test would go on doing so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class ApiError(Exception):

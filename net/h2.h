@@ -53,7 +53,7 @@ struct h2_stream {
     struct buf out; /* queued, from out_sent on */
     size_t out_sent;
     struct head trailers;
-    bool out_waiting; /* nghttp2 has been told that there is nothing to send for now */
+    bool out_waiting; /* nghttp2 has been told that there is nothing to send until told again */
     bool out_ended;
 };
 

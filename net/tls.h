@@ -25,7 +25,8 @@ void tls_init(struct tls *tls, SSL_CTX *context);
 void tls_deinit(struct tls *tls);
 void tls_received(struct tls *tls, struct bytes ciphertext);
 enum tls_outcome tls_handshake(struct tls *tls);
-/* Decrypts what it can of what has been received; 0 bytes with TLS_OPEN: no more for now. */
+/* Decrypts what it can of what has been received; 0 bytes with TLS_OPEN: more has to be received
+ * first. */
 enum tls_outcome tls_read(struct tls *tls, uint8_t *to, size_t len, size_t *ret_len);
 /* Encrypts all of it. */
 bool tls_write(struct tls *tls, struct bytes plain);

@@ -19,6 +19,7 @@
 #include "chaos/live/command.h"
 #include "chaos/live/control.h"
 #include "chaos/live/door.h"
+#include "chaos/live/paths.h"
 #include "chaos/live/signals.h"
 #include "chaos/live/text.h"
 #include "conflict/base/alloc.h"
@@ -47,24 +48,6 @@ static int fail(struct up *up, const struct buf *error)
 }
 
 /* ---- The data directory ---- */
-
-static bool make_directories(const char *path)
-{
-    char *copy = xstrdup(path);
-    bool good = true;
-    for (char *at = copy + 1; good; at++) {
-        if (*at != '/' && *at != 0)
-            continue;
-        char kept = *at;
-        *at = 0;
-        good = mkdir(copy, 0700) == 0 || errno == EEXIST;
-        *at = kept;
-        if (kept == 0)
-            break;
-    }
-    free(copy);
-    return good;
-}
 
 static bool lock_data(struct up *up, struct buf *error)
 {
@@ -109,7 +92,7 @@ static bool open_data(struct up *up, struct buf *error)
     const char *temporary = getenv("TMPDIR");
     if (up->config->data != NULL) {
         up->data = xstrdup(up->config->data);
-        if (!make_directories(up->data)) {
+        if (!paths_make(up->data, 0700)) {
             buf_printf(error, "data directory %s can't be made: %s", up->data, strerror(errno));
             return false;
         }
@@ -251,19 +234,9 @@ static void on_signal(void *context, int signal)
         loop_stop(&up->loop);
 }
 
-static char *program_directory(void)
-{
-    char path[4096];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    check(len > 0);
-    path[len] = 0;
-    *(strrchr(path, '/') + 1) = 0;
-    return xstrdup(path);
-}
-
 static bool start(struct up *up, struct buf *error)
 {
-    char *programs = program_directory();
+    char *programs = paths_programs();
     bool good = cluster_init(&up->cluster, &up->loop, up->config, programs, up->data, on_changed,
                              up, error);
     free(programs);

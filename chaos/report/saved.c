@@ -413,25 +413,13 @@ static bool read_sample(struct saved_reader *reader, json_t *line, struct buf *w
     return true;
 }
 
-/* Room for one more; count is not what a file says but what it held so far. */
-static void *room(struct arena *arena, void *at, uint32_t count, uint32_t *cap, size_t size)
-{
-    if (count < *cap)
-        return at;
-    *cap = *cap == 0 ? 256 : *cap * 2;
-    void *grown = arena_zalloc(arena, *cap * size);
-    if (count > 0)
-        memcpy(grown, at, count * size);
-    return grown;
-}
-
 static bool read_row(struct saved_reader *reader, json_t *line, struct buf *why)
 {
     struct outcome *outcome = reader->outcome;
     if (outcome->ledger_count == LEDGER_MAX)
         return fail(why, "more rows of ledgers than can be judged");
-    outcome->ledger = room(&outcome->arena, outcome->ledger, outcome->ledger_count,
-                           &reader->ledger_cap, sizeof(*outcome->ledger));
+    outcome->ledger = arena_grow(&outcome->arena, outcome->ledger, outcome->ledger_count,
+                                 &reader->ledger_cap, sizeof(*outcome->ledger));
     if (!line_read(&reader->lines, &row_shape, line, &outcome->ledger[outcome->ledger_count], why))
         return false;
     outcome->ledger_count++;
@@ -466,8 +454,8 @@ static bool read_item(struct saved_reader *reader, json_t *line, struct buf *why
     struct converge_scan *scan = reader->scan;
     if (reader->items_left == 0)
         return fail(why, "an item of no scan");
-    reader->items = room(&reader->outcome->arena, reader->items, scan->count, &reader->item_cap,
-                         sizeof(*reader->items));
+    reader->items = arena_grow(&reader->outcome->arena, reader->items, scan->count,
+                               &reader->item_cap, sizeof(*reader->items));
     scan->items = reader->items;
     if (!line_read(&reader->lines, &item_shape, line, &reader->items[scan->count], why))
         return false;

@@ -63,18 +63,6 @@ const char *outcome_text(struct outcome *outcome, const char *format, ...)
     return text;
 }
 
-/* Room for one more. */
-static void *grow(struct arena *arena, void *at, uint32_t count, uint32_t *cap, size_t size)
-{
-    if (count < *cap)
-        return at;
-    *cap = *cap == 0 ? 64 : *cap * 2;
-    void *grown = arena_zalloc(arena, *cap * size);
-    if (count > 0)
-        memcpy(grown, at, count * size);
-    return grown;
-}
-
 void outcome_event(struct outcome *outcome, uint64_t at_ns, uint8_t region, const char *kind,
                    const char *format, ...)
 {
@@ -84,8 +72,8 @@ void outcome_event(struct outcome *outcome, uint64_t at_ns, uint8_t region, cons
     va_start(arguments, format);
     const char *text = text_of(outcome, format, arguments);
     va_end(arguments);
-    outcome->events = grow(&outcome->arena, outcome->events, outcome->event_count,
-                           &outcome->event_cap, sizeof(*outcome->events));
+    outcome->events = arena_grow(&outcome->arena, outcome->events, outcome->event_count,
+                                 &outcome->event_cap, sizeof(*outcome->events));
     outcome->events[outcome->event_count++] = (struct outcome_event){at_ns, region, kind, text};
 }
 
@@ -97,8 +85,8 @@ struct outcome_fault *outcome_fault(struct outcome *outcome)
 
 struct outcome_sample *outcome_sample(struct outcome *outcome, uint64_t at_ns)
 {
-    outcome->samples = grow(&outcome->arena, outcome->samples, outcome->sample_count,
-                            &outcome->sample_cap, sizeof(*outcome->samples));
+    outcome->samples = arena_grow(&outcome->arena, outcome->samples, outcome->sample_count,
+                                  &outcome->sample_cap, sizeof(*outcome->samples));
     struct outcome_sample *sample = &outcome->samples[outcome->sample_count++];
     sample->at_ns = at_ns;
     return sample;
@@ -121,8 +109,9 @@ void outcome_lost(struct outcome *outcome, uint64_t at_ns, uint8_t region,
         if (other->region == region && kept)
             other->kept = false; /* the later one is kept in its place */
     }
-    outcome->disk_losses = grow(&outcome->arena, outcome->disk_losses, outcome->disk_loss_count,
-                                &outcome->disk_loss_cap, sizeof(*outcome->disk_losses));
+    outcome->disk_losses =
+        arena_grow(&outcome->arena, outcome->disk_losses, outcome->disk_loss_count,
+                   &outcome->disk_loss_cap, sizeof(*outcome->disk_losses));
     outcome->disk_losses[outcome->disk_loss_count++] =
         (struct outcome_loss){at_ns, region, (uint8_t)why, kept};
     outcome->lost_regions |= UINT64_C(1) << region;

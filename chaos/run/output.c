@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "chaos/inject/inject.h"
+#include "chaos/live/paths.h"
 #include "chaos/live/text.h"
 #include "chaos/run/claim.h"
 #include "conflict/base/alloc.h"
@@ -22,21 +23,9 @@ enum { HOLDER_MAX = 4400, DEPTH_MAX = 16 };
 
 static bool make_directories(const char *path, struct buf *error)
 {
-    char *copy = xstrdup(path);
-    bool good = true;
-    for (char *at = copy + 1; good; at++) {
-        if (*at != '/' && *at != 0)
-            continue;
-        char kept = *at;
-        *at = 0;
-        good = mkdir(copy, 0755) == 0 || errno == EEXIST;
-        *at = kept;
-        if (kept == 0)
-            break;
-    }
+    bool good = paths_make(path, 0755);
     if (!good)
         buf_printf(error, "directory %s can't be made: %s", path, strerror(errno));
-    free(copy);
     return good;
 }
 

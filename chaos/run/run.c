@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "chaos/live/paths.h"
 #include "chaos/live/tell.h"
 #include "chaos/live/text.h"
 #include "chaos/report/report.h"
@@ -134,19 +135,9 @@ static bool configure(struct run *run, struct buf *error)
            config_check(to, error);
 }
 
-static char *program_directory(void)
-{
-    char path[4096];
-    ssize_t len = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    check(len > 0);
-    path[len] = 0;
-    *(strrchr(path, '/') + 1) = 0;
-    return xstrdup(path);
-}
-
 static bool open_cluster(struct run *run, struct buf *error)
 {
-    char *programs = program_directory();
+    char *programs = paths_programs();
     bool good = cluster_init(&run->cluster, &run->loop, &run->config, programs, run->output.data,
                              on_changed, run, error);
     free(programs);

@@ -46,7 +46,7 @@ static bool up(const struct strong_run *run, uint32_t node)
            !sim_cluster_paused(&run->cluster, node);
 }
 
-/* Without a request: there is nothing to ask for now. */
+/* Without a request: there was nothing to ask for. */
 static void ask(struct strong_run *run)
 {
     if (run->phase == PHASE_MAKE && up(run, run->maker)) {

@@ -88,3 +88,14 @@ void *arena_copy(struct arena *arena, const void *at, size_t len)
         memcpy(copy, at, len);
     return copy;
 }
+
+void *arena_grow(struct arena *arena, void *at, uint32_t count, uint32_t *cap, size_t size)
+{
+    if (count < *cap)
+        return at;
+    *cap = *cap == 0 ? 64 : *cap * 2;
+    void *grown = arena_zalloc(arena, *cap * size);
+    if (count > 0)
+        memcpy(grown, at, count * size);
+    return grown;
+}

@@ -25,6 +25,9 @@ void *arena_alloc(struct arena *arena, size_t size);
 /* Zeroed. */
 void *arena_zalloc(struct arena *arena, size_t size);
 void *arena_copy(struct arena *arena, const void *at, size_t len);
+/* Room for one more element of `size` bytes in an array that has `count`: the same array while they
+ * are fewer than *cap, else a copy of twice the room (64 at first), the rest zeroed. */
+void *arena_grow(struct arena *arena, void *at, uint32_t count, uint32_t *cap, size_t size);
 
 #define arena_new(arena, type) ((type *)arena_zalloc((arena), sizeof(type)))
 #define arena_array(arena, type, count) ((type *)arena_zalloc((arena), sizeof(type) * (count)))

@@ -69,4 +69,27 @@ static inline void free_run(struct made *made)
     scenario_deinit(&made->scenario);
 }
 
+#define LWW "{kind: lww-conflict, keys: 4, mix: {write: 0.5, read_eventual: 0.5}}"
+#define SWAP "{kind: swap-register, keys: 4}"
+
+static inline void judge(struct made *made)
+{
+    outcome_judge(&made->outcome, NULL);
+}
+
+static inline void expect_exit(struct made *made, enum outcome_exit exit, const char *part)
+{
+    if (made->outcome.exit != exit || strstr(made->outcome.verdict, part) == NULL)
+        fail_msg("expected exit %d \"%s\", got %d \"%s\"", exit, part, made->outcome.exit,
+                 made->outcome.verdict);
+}
+
+static inline double actual(const struct made *made, uint32_t index)
+{
+    const struct outcome_expect *expect = &made->outcome.expects[index];
+    if (!expect->known)
+        fail_msg("%s is not known", expect->expect->text);
+    return expect->actual;
+}
+
 #endif

@@ -21,6 +21,7 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 #include "conflict/base/rng.h"
+#include "tests/lib/scratch.h"
 
 struct fixture {
     char directory[64];
@@ -48,18 +49,6 @@ static int setup(void **state)
     fixture->store = open_at(fixture->directory);
     *state = fixture;
     return 0;
-}
-
-static void remove_directory(const char *directory)
-{
-    DIR *dir = opendir(directory);
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(directory);
 }
 
 static int teardown(void **state)

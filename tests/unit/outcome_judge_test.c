@@ -8,29 +8,6 @@
 
 #include "chaos/run/measure.h"
 
-#define LWW "{kind: lww-conflict, keys: 4, mix: {write: 0.5, read_eventual: 0.5}}"
-#define SWAP "{kind: swap-register, keys: 4}"
-
-static void judge(struct made *made)
-{
-    outcome_judge(&made->outcome, NULL);
-}
-
-static void expect_exit(struct made *made, enum outcome_exit exit, const char *part)
-{
-    if (made->outcome.exit != exit || strstr(made->outcome.verdict, part) == NULL)
-        fail_msg("expected exit %d \"%s\", got %d \"%s\"", exit, part, made->outcome.exit,
-                 made->outcome.verdict);
-}
-
-static double actual(const struct made *made, uint32_t index)
-{
-    const struct outcome_expect *expect = &made->outcome.expects[index];
-    if (!expect->known)
-        fail_msg("%s is not known", expect->expect->text);
-    return expect->actual;
-}
-
 /* An answered read of an absent item in `region`, `at` ms into the run, that took 2 ms. */
 static void add_read(struct made *made, uint8_t region, uint64_t at_ms, bool strong, bool good)
 {

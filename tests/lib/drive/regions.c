@@ -16,6 +16,7 @@
 
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
+#include "tests/lib/scratch.h"
 
 static const char *const names[REGIONS] = {"us-east-1", "eu-west-1", "ap-northeast-1"};
 
@@ -143,18 +144,6 @@ int regions_setup(void **state)
     for (int i = 0; i < REGIONS; i++)
         region_start(&regions->at[i]);
     return 0;
-}
-
-static void remove_directory(const char *directory)
-{
-    DIR *dir = opendir(directory);
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(directory);
 }
 
 int regions_teardown(void **state)

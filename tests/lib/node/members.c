@@ -17,6 +17,7 @@
 #include "conflict/base/alloc.h"
 #include "conflict/base/check.h"
 #include "conflict/region_id.h"
+#include "tests/lib/scratch.h"
 
 static const char *const region_names[NODES] = {"us-east-1", "eu-west-1"};
 
@@ -143,18 +144,6 @@ int members_setup(void **state)
     member_start(&fixture->at[0]);
     *state = fixture;
     return 0;
-}
-
-static void remove_directory(const char *directory)
-{
-    DIR *dir = opendir(directory);
-    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
-        if (entry->d_name[0] != '.')
-            unlinkat(dirfd(dir), entry->d_name, 0);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(directory);
 }
 
 int members_teardown(void **state)

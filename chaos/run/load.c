@@ -15,11 +15,8 @@ static void add(struct load_part *part, struct drive_load now, struct drive_load
     part->running_ns += now.running_ns - before.running_ns;
 }
 
-void load_tick(struct run *run, bool calm)
+void load_tick(struct load *load, struct drive_load now, bool calm)
 {
-    struct load *load = &run->load;
-    struct drive_load now;
-    drive_load(run->drive, &now);
     add(&load->all, now, load->last);
     if (calm && load->was_calm)
         add(&load->calm, now, load->last);

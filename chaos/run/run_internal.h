@@ -150,7 +150,8 @@ const struct scenario_expect *guard_tick(struct guard *guard, const struct outco
                                          uint64_t now_ns);
 
 /* load.c */
-void load_tick(struct run *run, bool calm);
+/* What has come by `now`; calm: no fault holds. */
+void load_tick(struct load *load, struct drive_load now, bool calm);
 void load_conclude(const struct load *load, struct outcome *outcome);
 
 /* program.c: of exec workloads; nothing of others. */

@@ -315,8 +315,10 @@ void stage_drain(struct run *run)
 static void tick_phases(struct run *run)
 {
     uint64_t now_ns = run->loop.mono_ns;
+    struct drive_load load;
     program_tick(run);
-    load_tick(run, inject_active(run->inject) == 0 && !run->timeline.healing);
+    drive_load(run->drive, &load);
+    load_tick(&run->load, load, inject_active(run->inject) == 0 && !run->timeline.healing);
     if (run->stage != STAGE_PHASES)
         return;
     const struct scenario_expect *broken = guard_tick(&run->guard, &run->outcome, now_ns);

@@ -365,12 +365,16 @@ static void a_path_leads_nowhere_else(void **state)
         "/v1/runs/loss/linked-page",
         "/v1/runs/loss/none",
         "/v1/runs/loss/a/b",
+        "/v1/runs/loss/real.old",
+        "/v1/runs/loss/real%2f.",
+        "/v1/runs/loss/real/.",
         "/v1/runs/loss/%00",
     };
     char path[256], other[256];
     make_runs(fixture);
     snprintf(other, sizeof(other), "%s/secret", fixture->runs);
     make_run(fixture, "loss", "real", RESULT("pass", "pass"), lost_page);
+    make_run(fixture, "loss", "real.old", RESULT("pass", "pass"), lost_page);
     make_run(fixture, "loss", "pipe", RESULT("pass", "pass"), NULL);
     make_run(fixture, "loss", "huge", RESULT("pass", "pass"), lost_page);
     make_run(fixture, "loss", "directory", RESULT("pass", "pass"), NULL);

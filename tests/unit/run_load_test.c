@@ -27,6 +27,27 @@ static void test_measured_while_calm(void **state)
     assert_int_equal(outcome.begun_per_s, 500);
 }
 
+/* From one tick to the next is calm if it was so at both. */
+static void test_ticks(void **state)
+{
+    struct load load = {0};
+    (void)state;
+    load_tick(&load, (struct drive_load){.due = 10, .begun = 10, .running_ns = SECOND_NS}, true);
+    load_tick(&load, (struct drive_load){.due = 20, .begun = 19, .running_ns = 2 * SECOND_NS},
+              true);
+    load_tick(&load, (struct drive_load){.due = 30, .begun = 21, .running_ns = 3 * SECOND_NS},
+              false);
+    load_tick(&load, (struct drive_load){.due = 40, .begun = 22, .running_ns = 4 * SECOND_NS},
+              true);
+    load_tick(&load, (struct drive_load){.due = 50, .begun = 32, .running_ns = 5 * SECOND_NS},
+              true);
+    assert_int_equal(load.all.due, 50);
+    assert_int_equal(load.all.begun, 32);
+    assert_int_equal(load.calm.due, 20);
+    assert_int_equal(load.calm.begun, 19);
+    assert_int_equal(load.calm.running_ns, 2 * SECOND_NS);
+}
+
 static void test_nothing_to_measure(void **state)
 {
     struct scenario scenario = {.workload = {.rate = 100}};
@@ -96,7 +117,8 @@ static void test_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_measured_while_calm), cmocka_unit_test(test_nothing_to_measure),
-        cmocka_unit_test(test_sentence), cmocka_unit_test(test_kept)};
+        cmocka_unit_test(test_measured_while_calm), cmocka_unit_test(test_ticks),
+        cmocka_unit_test(test_nothing_to_measure), cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_kept)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
